@@ -1,0 +1,96 @@
+/** (Request) → Response: for Workers, Deno, Bun, Next.js and every runtime that speaks the fetch interface. */
+import { optionError } from './errors.ts'
+import { pathMatcher } from './path.ts'
+import { type BodyResult, createReceiver, type Handler, type ReceiverOptions } from './receiver.ts'
+import { refusalAnswer, toResponse } from './response.ts'
+
+/** A handler's context in the fetch adapter. */
+export interface FetchContext {
+  readonly request: Request
+}
+
+export interface FetchWebhookOptions<Payload = unknown>
+  extends ReceiverOptions<FetchContext, Payload> {
+  /** Required: there is no route behind a fetch handler. */
+  readonly handler: Handler<FetchContext, Payload>
+  /** Answer this path only; others get 404. @default every path */
+  readonly path?: string
+}
+
+export type FetchHandler = (request: Request) => Promise<Response>
+
+/** A fetch handler for GitHub webhooks. @throws WebhookInboxError `ERR_OPTION` */
+export function githubWebhook(options: Omit<FetchWebhookOptions, 'provider'>): FetchHandler {
+  return webhook({ ...options, provider: 'github' })
+}
+
+/** A fetch handler for any provider of the catalogue, or for an entry of yours. @throws WebhookInboxError `ERR_OPTION` */
+export function webhook<Payload = unknown>(options: FetchWebhookOptions<Payload>): FetchHandler {
+  const { path, ...receiverOptions } = options
+  if (typeof options.handler !== 'function') {
+    throw optionError(
+      'webhook: "handler" is missing. Pass handler: async (webhook) => { … }; it runs once for each delivery.',
+    )
+  }
+  const isOurs = pathMatcher(path)
+  const receiver = createReceiver(receiverOptions)
+  return async (request) => {
+    if (!isOurs(new URL(request.url).pathname)) return toResponse(refusalAnswer('not_found'))
+    const receipt = await receiver.receive(
+      {
+        method: request.method,
+        url: request.url,
+        headers: request.headers,
+        body: (maxBytes) => readRequestBody(request, maxBytes),
+      },
+      { request },
+    )
+    if (receipt.status === 'claimed')
+      throw new TypeError('A receiver with a handler answers by itself.')
+    return toResponse(receipt.answer)
+  }
+}
+
+/**
+ * Reads the bytes of a web-standard request, counting: a length is not always sent, and may lie.
+ * Never rejects.
+ */
+export async function readRequestBody(request: Request, maxBytes: number): Promise<BodyResult> {
+  if (request.bodyUsed) return { ok: false, code: 'ERR_BODY_CONSUMED' }
+  if (request.body === null) return { ok: true, bytes: new Uint8Array() }
+  let reader: ReadableStreamDefaultReader<Uint8Array>
+  try {
+    reader = request.body.getReader()
+  } catch {
+    // Locked: somebody else is reading.
+    return { ok: false, code: 'ERR_BODY_CONSUMED' }
+  }
+  const chunks: Uint8Array[] = []
+  let length = 0
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return { ok: true, bytes: joinBytes(chunks, length) }
+      length += value.length
+      if (length > maxBytes) {
+        await reader.cancel()
+        return { ok: false, code: 'body_too_large' }
+      }
+      chunks.push(value)
+    }
+  } catch {
+    return { ok: false, code: 'body_incomplete' }
+  }
+}
+
+function joinBytes(chunks: readonly Uint8Array[], length: number): Uint8Array {
+  const [only] = chunks
+  if (only !== undefined && chunks.length === 1) return only
+  const bytes = new Uint8Array(length)
+  let offset = 0
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset)
+    offset += chunk.length
+  }
+  return bytes
+}

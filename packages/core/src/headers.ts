@@ -1,0 +1,35 @@
+import type { HeaderMap } from './delivery.ts'
+
+/** Headers as any framework has them: a `Headers`, or Node's object of strings and lists. */
+export type HeadersInput =
+  | { forEach(callback: (value: string, name: string) => void): void }
+  | Readonly<Record<string, string | readonly string[] | undefined>>
+
+/**
+ * One form for all: lower-case names, repeated values joined by `, `, no prototype (so that a header named
+ * `__proto__` is only a header).
+ */
+export function toHeaderMap(input: HeadersInput): HeaderMap {
+  const map: Record<string, string | undefined> = Object.create(null)
+  const add = (value: unknown, name: string): void => {
+    const text = Array.isArray(value) ? value.join(', ') : value
+    if (typeof text !== 'string') return
+    const key = name.toLowerCase()
+    const before = map[key]
+    map[key] = before === undefined ? text : `${before}, ${text}`
+  }
+  if (hasForEach(input)) input.forEach(add)
+  else for (const name of Object.keys(input)) add(input[name], name)
+  return map
+}
+
+function hasForEach(
+  input: HeadersInput,
+): input is { forEach(callback: (value: string, name: string) => void): void } {
+  return 'forEach' in input && typeof input.forEach === 'function'
+}
+
+/** The media type of a content-type header: lower case, without parameters. */
+export function mediaType(headers: HeaderMap): string | undefined {
+  return headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() || undefined
+}

@@ -1,0 +1,392 @@
+import { randomToken } from './crypto/bytes.ts'
+import type { DeliveryKey, DeliveryState } from './delivery.ts'
+import { optionError, rejectUnknownOptions, WebhookInboxError } from './errors.ts'
+import type {
+  ClaimEntry,
+  ClaimResult,
+  CompleteOptions,
+  DeliveryRecord,
+  FailOptions,
+  Hold,
+  ListPage,
+  ListQuery,
+  RenewResult,
+  RetryResult,
+  SettleResult,
+  Store,
+  StoredPayload,
+  StoreStats,
+  TakenDelivery,
+} from './store.ts'
+
+export interface MemoryStoreOptions {
+  /** The store's clock, in epoch milliseconds. @default Date.now */
+  readonly now?: () => number
+}
+
+interface Row {
+  readonly key: DeliveryKey
+  readonly createdAtMs: number
+  /** Order of creation, for pages. */
+  readonly sequence: number
+  state: DeliveryState
+  token: string
+  fence: number
+  attempt: number
+  fingerprint: string | undefined
+  event: string | undefined
+  action: string | undefined
+  code: string | undefined
+  /** End of the lease (`processing`) or the next attempt time (`failed`, `pending`). */
+  dueAtMs: number
+  updatedAtMs: number
+  purgeAtMs: number | undefined
+  unfinishedRetentionMs: number
+  payload: StoredPayload | undefined
+  payloadUntilMs: number | undefined
+  result: Uint8Array | undefined
+}
+
+/**
+ * The reference implementation of the store contract: readers start here. It lives in one process and is lost
+ * with it, so it is for tests, trials and single-process tools.
+ */
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  rejectUnknownOptions('memoryStore', options, ['now'])
+  if (options.now !== undefined && typeof options.now !== 'function') {
+    throw optionError('memoryStore: "now" must be a function that returns epoch milliseconds.')
+  }
+  const now = options.now ?? Date.now
+  const rows = new Map<string, Row>()
+  let lastFence = 0
+  let lastSequence = 0
+
+  // Also above the clock, so that a fence grows across a restart in which everything else was lost.
+  function nextFence(previous: number): number {
+    lastFence = Math.max(lastFence + 1, previous + 1, Math.floor(now()) * 1000)
+    return lastFence
+  }
+
+  function held(hold: Hold): Row | undefined {
+    const row = rows.get(idOf(hold.key))
+    return row !== undefined && row.token === hold.token && row.fence === hold.fence
+      ? row
+      : undefined
+  }
+
+  function change(row: Row, state: DeliveryState): void {
+    row.state = state
+    row.updatedAtMs = now()
+    // Work whose bytes are stored was answered 2xx: it is never purged before it is settled.
+    row.purgeAtMs =
+      row.payload === undefined ? row.updatedAtMs + row.unfinishedRetentionMs : undefined
+  }
+
+  function bury(row: Row, code: string, retentionMs: number): void {
+    change(row, 'dead')
+    row.code = code
+    row.purgeAtMs = now() + retentionMs
+  }
+
+  function grant(row: Row, token: string, leaseMs: number): void {
+    row.token = token
+    row.fence = nextFence(row.fence)
+    row.attempt += 1
+    row.dueAtMs = now() + leaseMs
+    change(row, 'processing')
+  }
+
+  function claimOne(entry: ClaimEntry): ClaimResult {
+    const id = idOf(entry.key)
+    let row = rows.get(id)
+    // Expiry is judged here; purging is only housekeeping.
+    if (row?.purgeAtMs !== undefined && row.purgeAtMs <= now() && !isHeldLive(row)) {
+      rows.delete(id)
+      row = undefined
+    }
+    if (row === undefined) {
+      row = createRow(entry)
+      rows.set(id, row)
+      if (entry.mode === 'queued') {
+        change(row, 'pending')
+        return { status: 'pending', fresh: true, fingerprintMatches: true }
+      }
+      grant(row, entry.token, entry.leaseMs)
+      return claimed(row, entry.leaseMs, true)
+    }
+
+    const fingerprintMatches =
+      row.fingerprint === undefined ||
+      entry.fingerprint === undefined ||
+      row.fingerprint === entry.fingerprint
+    row.fingerprint ??= entry.fingerprint
+
+    if (row.state === 'completed') {
+      const at = new Date(row.updatedAtMs)
+      return row.result === undefined
+        ? { status: 'completed', at, fingerprintMatches }
+        : { status: 'completed', at, result: row.result, fingerprintMatches }
+    }
+    if (row.state === 'processing' && row.token === entry.token) {
+      row.dueAtMs = now() + entry.leaseMs
+      return claimed(row, entry.leaseMs, fingerprintMatches)
+    }
+    if (row.state === 'dead') {
+      if (entry.redeliverDead !== true) return { status: 'dead', fingerprintMatches }
+      row.attempt = 0
+      row.dueAtMs = now()
+      change(row, 'failed')
+    }
+
+    if (entry.mode === 'queued') {
+      // A copy brings the bytes that an inline claim did not keep: from here a worker can finish the work.
+      if (row.payload === undefined && entry.payload !== undefined) {
+        row.payload = entry.payload
+        row.purgeAtMs = undefined
+      }
+      return { status: 'pending', fresh: false, fingerprintMatches }
+    }
+
+    if (isHeldLive(row))
+      return { status: 'processing', leaseMs: row.dueAtMs - now(), fingerprintMatches }
+    const spent = entry.maxAttempts !== undefined && row.attempt >= entry.maxAttempts
+    if (spent && row.state !== 'pending') {
+      bury(row, 'attempts_exhausted', entry.unfinishedRetentionMs)
+      return { status: 'dead', fingerprintMatches }
+    }
+    if (row.state === 'failed' && entry.respectBackoff === true && row.dueAtMs > now()) {
+      return { status: 'waiting', retryInMs: row.dueAtMs - now(), fingerprintMatches }
+    }
+    grant(row, entry.token, entry.leaseMs)
+    return claimed(row, entry.leaseMs, fingerprintMatches)
+  }
+
+  function createRow(entry: ClaimEntry): Row {
+    lastSequence += 1
+    return {
+      key: entry.key,
+      createdAtMs: now(),
+      sequence: lastSequence,
+      state: 'pending',
+      token: '',
+      fence: 0,
+      attempt: 0,
+      fingerprint: entry.fingerprint,
+      event: entry.event,
+      action: entry.action,
+      code: undefined,
+      dueAtMs: now(),
+      updatedAtMs: now(),
+      purgeAtMs: undefined,
+      unfinishedRetentionMs: entry.unfinishedRetentionMs,
+      payload: entry.payload,
+      payloadUntilMs: undefined,
+      result: undefined,
+    }
+  }
+
+  function isHeldLive(row: Row): boolean {
+    return row.state === 'processing' && row.dueAtMs > now()
+  }
+
+  function isWorkable(row: Row): boolean {
+    if (row.payload === undefined || row.dueAtMs > now()) return false
+    return row.state === 'pending' || row.state === 'failed' || row.state === 'processing'
+  }
+
+  function refuseTransaction(tx: unknown): void {
+    if (tx === undefined) return
+    throw new WebhookInboxError(
+      'ERR_TRANSACTION',
+      'memoryStore has no transactions. Use a store on your database for completeIn(), for instance sqliteStore().',
+    )
+  }
+
+  return {
+    name: 'memory',
+
+    async claim(entries) {
+      return entries.map(claimOne)
+    },
+
+    async renew(hold, leaseMs): Promise<RenewResult> {
+      const row = held(hold)
+      if (row?.state !== 'processing') return 'lost'
+      row.dueAtMs = now() + leaseMs
+      if (row.payload === undefined) row.purgeAtMs = now() + row.unfinishedRetentionMs
+      return 'ok'
+    },
+
+    async complete(hold, options: CompleteOptions, tx): Promise<SettleResult> {
+      refuseTransaction(tx)
+      const row = held(hold)
+      if (row?.state === 'completed') return 'already'
+      if (row?.state !== 'processing') return 'lost'
+      change(row, 'completed')
+      row.code = undefined
+      row.result = options.result
+      if (options.payloadRetentionMs === undefined) row.payload = undefined
+      else row.payloadUntilMs = now() + options.payloadRetentionMs
+      row.purgeAtMs = now() + options.retentionMs
+      return 'ok'
+    },
+
+    async fail(hold, options: FailOptions, tx): Promise<SettleResult> {
+      refuseTransaction(tx)
+      const row = held(hold)
+      if (row?.state === 'failed' || row?.state === 'dead') return 'already'
+      if (row?.state !== 'processing') return 'lost'
+      row.payload ??= options.payload
+      if (options.dead === true) {
+        bury(row, options.code, options.retentionMs)
+        return 'ok'
+      }
+      change(row, 'failed')
+      row.code = options.code
+      row.dueAtMs = now() + options.retryInMs
+      if (row.payload === undefined) row.purgeAtMs = now() + options.retentionMs
+      return 'ok'
+    },
+
+    async release(hold): Promise<SettleResult> {
+      const row = held(hold)
+      if (row?.state === 'failed' || row?.state === 'pending') return 'already'
+      if (row?.state !== 'processing') return 'lost'
+      row.attempt -= 1
+      row.dueAtMs = now()
+      change(row, row.payload === undefined ? 'failed' : 'pending')
+      return 'ok'
+    },
+
+    async abandon(key, token) {
+      const row = rows.get(idOf(key))
+      if (row?.state === 'processing' && row.token === token)
+        await this.release({ key, token, fence: row.fence })
+    },
+
+    async take({ limit, leaseMs, maxAttempts, deadRetentionMs }) {
+      const due = [...rows.values()].filter(isWorkable).sort((a, b) => a.dueAtMs - b.dueAtMs)
+      const taken: TakenDelivery[] = []
+      for (const row of due) {
+        if (taken.length >= limit) break
+        if (row.payload === undefined) continue
+        if (maxAttempts !== undefined && row.attempt >= maxAttempts && row.state !== 'pending') {
+          bury(row, 'attempts_exhausted', deadRetentionMs)
+          continue
+        }
+        grant(row, randomToken(), leaseMs)
+        taken.push({
+          hold: { key: row.key, token: row.token, fence: row.fence },
+          attempt: row.attempt,
+          leaseMs,
+          ...(row.event === undefined ? {} : { event: row.event }),
+          ...(row.action === undefined ? {} : { action: row.action }),
+          receivedAt: new Date(row.createdAtMs),
+          payload: row.payload,
+        })
+      }
+      return taken
+    },
+
+    async get(key) {
+      const row = rows.get(idOf(key))
+      return row === undefined ? undefined : toRecord(row, now())
+    },
+
+    async list(query: ListQuery = {}): Promise<ListPage> {
+      const before = query.cursor === undefined ? Number.POSITIVE_INFINITY : Number(query.cursor)
+      const limit = query.limit ?? 100
+      const found = [...rows.values()]
+        .filter((row) => row.sequence < before && matches(row, query))
+        .sort((a, b) => b.sequence - a.sequence)
+      const page = found.slice(0, limit)
+      const last = page.at(-1)
+      const records = page.map((row) => toRecord(row, now()))
+      return found.length > limit && last !== undefined
+        ? { records, next: String(last.sequence) }
+        : { records }
+    },
+
+    async stats(): Promise<StoreStats> {
+      const states = { pending: 0, processing: 0, completed: 0, failed: 0, dead: 0 }
+      let abandoned = 0
+      let oldestMs: number | undefined
+      for (const row of rows.values()) {
+        states[row.state] += 1
+        if (row.state === 'processing' && !isHeldLive(row)) abandoned += 1
+        if (row.state === 'completed' || row.state === 'dead') continue
+        oldestMs = Math.min(oldestMs ?? row.createdAtMs, row.createdAtMs)
+      }
+      return oldestMs === undefined
+        ? { states, abandoned }
+        : { states, abandoned, oldestUnfinishedMs: now() - oldestMs }
+    },
+
+    async retry(key): Promise<RetryResult> {
+      const row = rows.get(idOf(key))
+      if (row === undefined) return 'not_found'
+      if (row.state !== 'dead' && row.state !== 'failed') return 'not_retryable'
+      row.attempt = 0
+      row.dueAtMs = now()
+      change(row, row.payload === undefined ? 'failed' : 'pending')
+      return row.payload === undefined ? 'needs_redelivery' : 'pending'
+    },
+
+    async purge(limit) {
+      let purged = 0
+      for (const [id, row] of rows) {
+        if (purged >= limit) break
+        if (row.payloadUntilMs !== undefined && row.payloadUntilMs <= now()) {
+          row.payload = undefined
+          row.payloadUntilMs = undefined
+        }
+        if (row.purgeAtMs === undefined || row.purgeAtMs > now() || isHeldLive(row)) continue
+        rows.delete(id)
+        purged += 1
+      }
+      return purged
+    },
+
+    async setup() {},
+    async close() {},
+  }
+}
+
+// Length-prefixed, so that no choice of parts can spell another key.
+function idOf({ provider, endpoint, deliveryId }: DeliveryKey): string {
+  return `${provider.length}:${provider}${endpoint.length}:${endpoint}${deliveryId}`
+}
+
+function claimed(row: Row, leaseMs: number, fingerprintMatches: boolean): ClaimResult {
+  return { status: 'claimed', fence: row.fence, attempt: row.attempt, leaseMs, fingerprintMatches }
+}
+
+function matches(row: Row, query: ListQuery): boolean {
+  return (
+    (query.state === undefined || row.state === query.state) &&
+    (query.provider === undefined || row.key.provider === query.provider) &&
+    (query.event === undefined || row.event === query.event) &&
+    (query.since === undefined || row.createdAtMs >= query.since.getTime()) &&
+    (query.until === undefined || row.createdAtMs < query.until.getTime())
+  )
+}
+
+function toRecord(row: Row, nowMs: number): DeliveryRecord {
+  const hasDue = row.state === 'processing' || row.state === 'failed' || row.state === 'pending'
+  return {
+    key: row.key,
+    state: row.state,
+    abandoned: row.state === 'processing' && row.dueAtMs <= nowMs,
+    ...(row.event === undefined ? {} : { event: row.event }),
+    ...(row.action === undefined ? {} : { action: row.action }),
+    attempt: row.attempt,
+    fence: row.fence,
+    ...(row.fingerprint === undefined ? {} : { fingerprint: row.fingerprint }),
+    ...(row.code === undefined ? {} : { code: row.code }),
+    hasPayload: row.payload !== undefined,
+    createdAt: new Date(row.createdAtMs),
+    updatedAt: new Date(row.updatedAtMs),
+    ...(hasDue ? { dueAt: new Date(row.dueAtMs) } : {}),
+    ...(row.purgeAtMs === undefined ? {} : { purgeAt: new Date(row.purgeAtMs) }),
+  }
+}

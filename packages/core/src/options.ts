@@ -1,0 +1,53 @@
+import { optionError } from './errors.ts'
+
+// A timer takes 31 bits; longer waits would fire at once.
+const longestTimerMs = 2_147_483_647
+
+/** A duration in whole milliseconds, 1 to the longest timer. Zero is a mistake, not "unset". */
+export function durationOption(
+  where: string,
+  name: string,
+  value: unknown,
+  fallback: number,
+): number {
+  if (value === undefined) return fallback
+  if (isCount(value) && value <= longestTimerMs) return value
+  throw optionError(
+    `${where}: "${name}" must be a whole number of milliseconds from 1 to ${longestTimerMs}, for instance ${fallback}.`,
+  )
+}
+
+/** A retention in whole milliseconds; may be longer than any timer. */
+export function retentionOption(
+  where: string,
+  name: string,
+  value: unknown,
+  fallback: number,
+): number {
+  if (value === undefined) return fallback
+  if (isCount(value)) return value
+  throw optionError(
+    `${where}: "${name}" must be a positive whole number of milliseconds, for instance ${fallback}.`,
+  )
+}
+
+/** A positive whole number, or undefined when it is not given. */
+export function countOption(where: string, name: string, value: unknown): number | undefined {
+  if (value === undefined || isCount(value)) return value
+  throw optionError(`${where}: "${name}" must be a positive whole number.`)
+}
+
+export function functionOption(where: string, name: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'function') {
+    throw optionError(`${where}: "${name}" must be a function.`)
+  }
+}
+
+export function booleanOption(where: string, name: string, value: unknown): boolean {
+  if (value === undefined || typeof value === 'boolean') return value === true
+  throw optionError(`${where}: "${name}" must be true or false.`)
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0
+}

@@ -1,0 +1,21 @@
+import { optionError } from './errors.ts'
+
+/**
+ * Compares a request's path with the option `path`: without the query and one trailing slash.
+ * @returns always true when no path is set: the middleware then owns every request that reaches it
+ * @throws WebhookInboxError `ERR_OPTION` when the path does not begin with `/`
+ */
+export function pathMatcher(path: string | undefined): (requestPath: string) => boolean {
+  if (path === undefined) return () => true
+  if (typeof path !== 'string' || !path.startsWith('/') || /[?#]/.test(path)) {
+    throw optionError(
+      `"path" must begin with "/" and have no query, for instance path: '/webhooks/github'.`,
+    )
+  }
+  const wanted = withoutSlash(path)
+  return (requestPath) => withoutSlash(requestPath.split('?', 1)[0] ?? '') === wanted
+}
+
+function withoutSlash(path: string): string {
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path || '/'
+}

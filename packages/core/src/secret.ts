@@ -1,0 +1,88 @@
+import type { HmacKey } from './crypto/types.ts'
+import type { HeaderMap } from './delivery.ts'
+import { optionError, WebhookInboxError } from './errors.ts'
+import { importSecret } from './providers/interpret.ts'
+import type { Provider } from './providers/provider.ts'
+
+/** What a secret function sees. The signature is not verified yet: trust none of it but to pick a secret. */
+export interface SecretRequest {
+  readonly method: string
+  /** As the framework shows it; may be a path only. */
+  readonly url: string
+  readonly headers: HeaderMap
+}
+
+type OneOrMore = string | readonly string[]
+
+/**
+ * One secret, several (while rotating: any may match), or a function that picks them for a request. A function
+ * that returns undefined or an empty list knows no secret for the request, which is then refused with 401.
+ */
+export type Secret =
+  | OneOrMore
+  | ((request: SecretRequest) => OneOrMore | undefined | Promise<OneOrMore | undefined>)
+
+/** Secrets ready for use, in the order given. */
+export type SecretKeys = readonly HmacKey[]
+
+export type SecretLookup = (request: SecretRequest) => Promise<SecretKeys>
+
+/**
+ * Checks the option once and prepares the keys.
+ * @throws WebhookInboxError `ERR_OPTION` for a missing, blank or wrong secret
+ */
+export function secretLookup(where: string, provider: Provider, secret: unknown): SecretLookup {
+  if (typeof secret === 'function') {
+    return async (request) => {
+      let found: unknown
+      try {
+        found = await secret(request)
+      } catch (error) {
+        throw new WebhookInboxError(
+          'ERR_SECRET_UNAVAILABLE',
+          `${where}: the "secret" function threw.`,
+          { cause: error },
+        )
+      }
+      if (found === undefined) return []
+      const problem = problemOf(found, true)
+      if (problem !== undefined) {
+        throw new WebhookInboxError(
+          'ERR_SECRET_UNAVAILABLE',
+          `${where}: the "secret" function returned ${problem}.`,
+        )
+      }
+      return importAll(provider, found)
+    }
+  }
+  const problem = problemOf(secret, false)
+  if (problem !== undefined) {
+    throw optionError(
+      `${where}: "secret" is ${problem}. Pass the webhook's secret, for instance secret: process.env.WEBHOOK_SECRET (set?), a list of them while rotating, or a function that returns them.`,
+    )
+  }
+  const fixed: unknown = Array.isArray(secret) ? [...secret] : secret
+  let keys: Promise<SecretKeys> | undefined
+  return () => {
+    keys ??= importAll(provider, fixed)
+    return keys
+  }
+}
+
+async function importAll(provider: Provider, secret: unknown): Promise<SecretKeys> {
+  const list: readonly unknown[] = Array.isArray(secret) ? secret : [secret]
+  return Promise.all(
+    list.filter((one) => typeof one === 'string').map((one) => importSecret(provider, one)),
+  )
+}
+
+// An empty string is a valid HMAC key, so a blank secret would accept anybody's signature.
+function problemOf(secret: unknown, allowEmptyList: boolean): string | undefined {
+  if (secret === undefined || secret === null) return 'missing'
+  if (typeof secret === 'string') return secret.trim() === '' ? 'blank' : undefined
+  if (!Array.isArray(secret)) return `of the wrong kind (${typeof secret})`
+  if (secret.length === 0) return allowEmptyList ? undefined : 'an empty list'
+  return secret.some((one) => typeof one !== 'string' || one.trim() === '')
+    ? 'a list with a blank or wrong entry'
+    : undefined
+}
