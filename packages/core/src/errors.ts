@@ -12,7 +12,7 @@ export const errorCodes = {
   ERR_TRANSACTION: 'The value handed to completeIn() is not a transaction this store can use.',
   ERR_SECRET_UNAVAILABLE: 'The secret function threw, or returned no usable secret.',
   ERR_PERMANENT: 'The handler says that this delivery can never be processed.',
-} as const satisfies Record<`ERR_${string}`, string>
+} as const
 
 /** The stable code of an error thrown by this library. Compare `error.code`, not classes. */
 export type ErrorCode = keyof typeof errorCodes

@@ -64,14 +64,14 @@ export interface PolicyOptions {
 }
 
 /** The names of {@link PolicyOptions}, for checks. */
-export const policyOptionNames = [
+export const policyOptionNames: readonly (keyof PolicyOptions)[] = [
   'leaseMs',
   'maxRunMs',
   'retry',
   'retention',
   'storeTimeoutMs',
   'observer',
-] as const satisfies readonly (keyof PolicyOptions)[]
+]
 
 export interface InboxOptions extends PolicyOptions {
   readonly store: Store
@@ -253,7 +253,6 @@ export function createInbox(options: InboxOptions): Inbox {
     function tick(): void {
       // While the caller's transaction holds the row, a renewal would only wait for it.
       if (settled || completedInTransaction || renewing) return
-      if (performance.now() >= leaseEndsAtMs) loseLease()
       renewing = true
       renew()
         .catch(() => {}) // reported where it happened; the next tick asks again

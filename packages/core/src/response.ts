@@ -1,5 +1,4 @@
 /** The one place that knows HTTP answers: from what became of a request to status, headers and body. */
-import type { ParseCode, VerifyCode } from './providers/interpret.ts'
 
 /** An HTTP answer in plain values; every adapter writes it in its own way. */
 export interface Answer {
@@ -31,10 +30,7 @@ const refusals = {
     500,
     'The raw body was read before the webhook middleware. Mount the webhook middleware before any body parser, or keep the bytes: express.json({ verify: captureRawBody }).',
   ],
-} as const satisfies Record<
-  ParseCode | VerifyCode | 'ERR_BODY_CONSUMED' | (string & {}),
-  readonly [number, string]
->
+} as const
 
 /** Why a request was refused: the stable `code` of the problem document. */
 export type RefusalCode = keyof typeof refusals
