@@ -16,7 +16,7 @@ import {
 } from './inbox.ts'
 import { type DeliveryRef, swallow } from './observer.ts'
 import { booleanOption, functionOption, retentionOption } from './options.ts'
-import { type RunEnd, type SettleBy, settleAs } from './outcome.ts'
+import { isSettleAs, type RunEnd, type SettleAs, type SettleBy, settleAs } from './outcome.ts'
 import { type ProviderName, providerOf } from './providers/catalogue.ts'
 import {
   type ParsedRequest,
@@ -97,7 +97,7 @@ export interface ReceiverOptions<Context = unknown, Payload = unknown> extends P
 }
 
 /** The names of {@link ReceiverOptions}, for checks in adapters. */
-export const receiverOptionNames = [
+export const receiverOptionNames: readonly (keyof ReceiverOptions)[] = [
   'provider',
   'secret',
   'store',
@@ -112,7 +112,7 @@ export const receiverOptionNames = [
   'replayGuard',
   'onError',
   ...policyOptionNames,
-] as const satisfies readonly (keyof ReceiverOptions)[]
+]
 
 /** What became of a request. Everything but `claimed` is final and has its answer. */
 export type Receipt<Payload = unknown> =
@@ -214,7 +214,14 @@ export function createReceiver<Context = unknown, Payload = unknown>(
   }
 
   async function readBody(body: ReceiverRequest['body']): Promise<BodyResult> {
-    if (typeof body === 'function') return body(settings.maxBodyBytes)
+    if (typeof body === 'function') {
+      try {
+        return await body(settings.maxBodyBytes)
+      } catch (error) {
+        settings.onError(error)
+        return { ok: false, code: 'body_incomplete' }
+      }
+    }
     return body.length > settings.maxBodyBytes
       ? { ok: false, code: 'body_too_large' }
       : { ok: true, bytes: body }
@@ -403,6 +410,17 @@ export function createReceiver<Context = unknown, Payload = unknown>(
       return result
     }
 
+    function askSettleBy(status: number): SettleAs | undefined {
+      try {
+        const chosen = settings.settleBy?.(status)
+        if (chosen === undefined || isSettleAs(chosen)) return chosen
+        throw optionError(`settleBy must return 'complete', 'retry', 'dead' or undefined.`)
+      } catch (error) {
+        settings.onError(error)
+        return undefined
+      }
+    }
+
     async function settleOnce(end: RunEnd | 'timeout'): Promise<Settlement> {
       const durationMs = performance.now() - startedAtMs
       if (durationMs > provider.ackDeadlineMs)
@@ -411,7 +429,7 @@ export function createReceiver<Context = unknown, Payload = unknown>(
         const state = await failed('run_timeout', false)
         return { state, replace: runProblemAnswer(503, 'run_timeout', state) }
       }
-      let decision = settleAs(end, settings.settleBy)
+      let decision = settleAs(end, askSettleBy(end.status))
       if (failure.failed) decision = failure.retryable ? 'retry' : 'dead'
       if (decision === 'complete') return complete()
       if (end.status === 404 || end.status === 405)
@@ -470,6 +488,8 @@ export function createReceiver<Context = unknown, Payload = unknown>(
         status: permanent ? 422 : 500,
         error: thrown.error,
       })
+      // completeIn() had committed before the handler threw: the work is done.
+      if (settlement.state === 'completed') return { settlement, own: completedAnswer(deliveryId) }
       const own = permanent
         ? runProblemAnswer(422, 'handler_rejected', settlement.state)
         : runProblemAnswer(500, 'handler_failed', settlement.state)
