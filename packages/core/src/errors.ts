@@ -84,10 +84,15 @@ export function rejectUnknownOptions(
 
 /** The known name nearest to a mistyped one, when it is near enough to be meant. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
+  const lower = name.toLowerCase()
+  const longer = known.find(
+    (candidate) => lower.length > 2 && candidate.toLowerCase().startsWith(lower),
+  )
+  if (longer !== undefined) return longer
   let best: string | undefined
   let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1
   for (const candidate of known) {
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase())
+    const distance = editDistance(lower, candidate.toLowerCase())
     if (distance < bestDistance) {
       best = candidate
       bestDistance = distance

@@ -145,7 +145,12 @@ export interface Inbox {
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
 export function createInbox(options: InboxOptions): Inbox {
-  const settings = readOptions(options)
+  return inboxFor('createInbox', options)
+}
+
+/** {@link createInbox} on behalf of another factory: `where` stands in the messages. */
+export function inboxFor(where: string, options: InboxOptions): Inbox {
+  const settings = readOptions(where, options)
   const { store, observer, leaseMs, storeTimeoutMs } = settings
   const running = new Set<RunningClaim>()
   const settling = new Set<Promise<void>>()
@@ -473,10 +478,9 @@ export function checkStore(where: string, store: unknown): asserts store is Stor
   }
 }
 
-function readOptions(options: InboxOptions) {
-  const where = 'createInbox'
+function readOptions(where: string, options: InboxOptions) {
   if (typeof options !== 'object' || options === null)
-    throw optionError(`${where}: pass an object: createInbox({ store }).`)
+    throw optionError(`${where}: pass an object with a store: { store }.`)
   rejectUnknownOptions(where, options, ['store', 'onError', ...policyOptionNames])
   checkStore(where, options.store)
   functionOption(where, 'observer', options.observer)

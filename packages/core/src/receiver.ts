@@ -9,8 +9,8 @@ import { type HeadersInput, toHeaderMap } from './headers.ts'
 import {
   type Claim,
   checkStore,
-  createInbox,
   type Inbox,
+  inboxFor,
   type PolicyOptions,
   policyOptionNames,
 } from './inbox.ts'
@@ -603,7 +603,7 @@ function inboxOf(where: string, options: ReceiverOptions<never, never>): Inbox {
         .filter((name) => options[name] !== undefined)
         .map((name) => [name, options[name]]),
     )
-    return createInbox({ store, ...policy, ...(onError === undefined ? {} : { onError }) })
+    return inboxFor(where, { store, ...policy, ...(onError === undefined ? {} : { onError }) })
   }
   if (store !== undefined) throw optionError(`${where}: pass "store" or "inbox", not both.`)
   if (typeof inbox !== 'object' || inbox === null || typeof inbox.open !== 'function') {

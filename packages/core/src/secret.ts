@@ -44,7 +44,8 @@ export function secretLookup(where: string, provider: Provider, secret: unknown)
           { cause: error },
         )
       }
-      if (found === undefined) return []
+      // null as well: what a database client gives for no row.
+      if (found === undefined || found === null) return []
       const problem = problemOf(found, true)
       if (problem !== undefined) {
         throw new WebhookInboxError(

@@ -1,0 +1,170 @@
+import {
+  createInbox,
+  createReceiver,
+  githubWebhook,
+  memoryStore,
+  verify,
+  webhook,
+} from '@webhook-inbox/core'
+import { describe, expect, it } from 'vitest'
+
+const store = memoryStore()
+const handler = (): void => {}
+const secret = 'a secret'
+
+// Typed as unknown: what JavaScript users can pass, the compiler refuses.
+function construct(options: unknown): () => unknown {
+  return () => Reflect.apply(githubWebhook, undefined, [options])
+}
+
+describe('a mistake in the options is told at construction', () => {
+  it.each([
+    ['no secret', { store, handler }, /"secret" is missing.*process\.env/],
+    ['an empty secret', { secret: '', store, handler }, /"secret" is blank/],
+    ['a blank secret', { secret: ' \t', store, handler }, /"secret" is blank/],
+    ['an empty list', { secret: [], store, handler }, /"secret" is an empty list/],
+    ['a blank one in a list', { secret: ['good', ''], store, handler }, /list with a blank/],
+    ['a secret of the wrong kind', { secret: 42, store, handler }, /wrong kind \(number\)/],
+    ['no store', { secret, handler }, /"store" is missing.*sqliteStore/],
+    ['null as store', { secret, store: null, handler }, /"store" is missing/],
+    ['a promise as store', { secret, store: Promise.resolve(store), handler }, /not a store/],
+    ['a client as store', { secret, store: { query() {} }, handler }, /lacks claim/],
+    ['store and inbox', { secret, store, inbox: createInbox({ store }), handler }, /not both/],
+    ['a store as inbox', { secret, inbox: store, handler }, /createInbox/],
+    [
+      'a misspelt option',
+      { secret, store, handler, secrets: 'x' },
+      /unknown option "secrets".*Did you mean "secret"/,
+    ],
+    ['a foreign option', { secret, store, handler, colour: 'red' }, /Known options: .*secret/],
+    ['a lease of 0', { secret, store, handler, leaseMs: 0 }, /"leaseMs" must be a whole number/],
+    ['a lease in words', { secret, store, handler, leaseMs: '30s' }, /"leaseMs"/],
+    [
+      'an endless lease',
+      { secret, store, handler, leaseMs: Number.POSITIVE_INFINITY },
+      /"leaseMs"/,
+    ],
+    ['a timeout below 0', { secret, store, handler, storeTimeoutMs: -1 }, /"storeTimeoutMs"/],
+    ['a limit of NaN', { secret, store, handler, maxBodyBytes: Number.NaN }, /"maxBodyBytes"/],
+    ['attempts of 0', { secret, store, handler, retry: { maxAttempts: 0 } }, /"retry.maxAttempts"/],
+    [
+      'a misspelt retry',
+      { secret, store, handler, retry: { maxAttempt: 3 } },
+      /Did you mean "maxAttempts"/,
+    ],
+    [
+      'a misspelt retention',
+      { secret, store, handler, retention: { complete: 3 } },
+      /Did you mean "completedMs"/,
+    ],
+    ['an empty allow-list', { secret, store, handler, events: [] }, /"events" must be a list/],
+    ['one event as text', { secret, store, handler, events: 'push' }, /"events" must be a list/],
+    [
+      'a wrong inFlight',
+      { secret, store, handler, inFlight: '503' },
+      /'accept' \(202\) or 'retry' \(503\)/,
+    ],
+    ['a handler that is none', { secret, store, handler: 'push' }, /"handler" is missing/],
+    ['a relative path', { secret, store, handler, path: 'hook' }, /"path" must begin with "\/"/],
+    ['a path with a query', { secret, store, handler, path: '/hook?x=1' }, /"path"/],
+    [
+      'a guard that is no boolean',
+      { secret, store, handler, replayGuard: 'yes' },
+      /"replayGuard" must be true or false/,
+    ],
+    [
+      'an observer object',
+      { secret, store, handler, observer: {} },
+      /"observer" must be a function/,
+    ],
+    [
+      'an endpoint of the wrong kind',
+      { secret, store, handler, endpoint: 7 },
+      /"endpoint" must be a string/,
+    ],
+    ['nothing at all', undefined, /"handler" is missing/],
+  ])('%s', (_name, options, message) => {
+    expect(construct(options)).toThrow(message)
+    expect(construct(options)).toThrow(expect.objectContaining({ code: 'ERR_OPTION' }))
+  })
+
+  it('policy beside a shared inbox', () => {
+    const inbox = createInbox({ store })
+    expect(construct({ secret, inbox, handler, leaseMs: 1000 })).toThrow(
+      /"leaseMs" belongs to the shared inbox/,
+    )
+  })
+
+  it('an unknown provider, with the nearest known one', () => {
+    const options: unknown = { provider: 'gihtub', secret, store, handler }
+    expect(() => Reflect.apply(webhook, undefined, [options])).toThrow(
+      /Unknown provider "gihtub"\. Did you mean "github"\?/,
+    )
+  })
+
+  it.each(['__proto__', 'constructor', 'toString'])('the name %s is no provider', (provider) => {
+    const options: unknown = { provider, secret, store, handler }
+    expect(() => Reflect.apply(webhook, undefined, [options])).toThrow(/Unknown provider/)
+  })
+
+  it('a blank secret for verify', async () => {
+    await expect(
+      verify('github', { headers: {}, body: new Uint8Array(), secret: '' }),
+    ).rejects.toMatchObject({ code: 'ERR_OPTION' })
+  })
+})
+
+describe('a secret function', () => {
+  const request = (receiver: ReturnType<typeof createReceiver>) =>
+    receiver.receive(
+      {
+        method: 'POST',
+        url: '/',
+        headers: {
+          'x-hub-signature-256': 'sha256=00',
+          'x-github-event': 'push',
+          'x-github-delivery': '1',
+        },
+        body: new Uint8Array(),
+      },
+      undefined,
+    )
+
+  it.each([
+    ['a blank one', () => ''],
+    ['a list with a blank one', () => ['a', ' ']],
+    [
+      'a throw',
+      () => {
+        throw new Error('the vault is sealed')
+      },
+    ],
+    ['a rejection', () => Promise.reject(new Error('the vault is sealed'))],
+  ])('that gives %s is a 503 and never an empty key', async (_name, secretOf) => {
+    const heard: unknown[] = []
+    const receiver = createReceiver({
+      provider: 'github',
+      secret: secretOf,
+      store,
+      onError: (error) => heard.push(error),
+    })
+    expect(await request(receiver)).toMatchObject({
+      code: 'secret_unavailable',
+      answer: { status: 503 },
+    })
+    expect(heard).toHaveLength(1)
+    expect(heard[0]).toMatchObject({ code: 'ERR_SECRET_UNAVAILABLE' })
+  })
+
+  it.each([
+    ['undefined', () => undefined],
+    ['an empty list', () => []],
+    ['null', async () => JSON.parse('null')],
+  ])('that gives %s knows no such tenant: 401', async (_name, secretOf) => {
+    const receiver = createReceiver({ provider: 'github', secret: secretOf, store })
+    expect(await request(receiver)).toMatchObject({
+      code: 'signature_mismatch',
+      answer: { status: 401 },
+    })
+  })
+})
