@@ -1,7 +1,8 @@
 /** (Request) → Response: for Workers, Deno, Bun, Next.js and every runtime that speaks the fetch interface. */
 import { optionError } from './errors.ts'
 import { pathMatcher } from './path.ts'
-import { type BodyResult, createReceiver, type Handler, type ReceiverOptions } from './receiver.ts'
+import { type BodyResult, createReceiver } from './receiver.ts'
+import type { Handler, ReceiverOptions } from './receiver-options.ts'
 import { refusalAnswer, toResponse } from './response.ts'
 
 /** A handler's context in the fetch adapter. */

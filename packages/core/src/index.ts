@@ -1,3 +1,4 @@
+export type { Claim } from './claim.ts'
 export type {
   AbortReason,
   ClaimedDelivery,
@@ -27,18 +28,7 @@ export {
   webhook,
 } from './fetch.ts'
 export { type HeadersInput, mediaType, toHeaderMap } from './headers.ts'
-export {
-  type Claim,
-  type ClaimSettled,
-  createInbox,
-  type Inbox,
-  type InboxOptions,
-  type OpenRequest,
-  type OpenResult,
-  type PolicyOptions,
-  type RetentionOptions,
-  type RetryOptions,
-} from './inbox.ts'
+export { createInbox, type Inbox, type OpenRequest, type OpenResult } from './inbox.ts'
 export { type MemoryStoreOptions, memoryStore } from './memory-store.ts'
 export type {
   DeliveryRef,
@@ -49,21 +39,18 @@ export type {
 } from './observer.ts'
 export type { RunEnd, SettleAs, SettleBy } from './outcome.ts'
 export { pathMatcher } from './path.ts'
+export type { InboxOptions, PolicyOptions, RetentionOptions, RetryOptions } from './policy.ts'
 export { getProvider, type ProviderName, providers } from './providers/catalogue.ts'
 export type { ParseCode, VerifyCode } from './providers/interpret.ts'
 export type { FieldSource, HmacSignature, Provider, Source } from './providers/provider.ts'
 export {
   type BodyResult,
-  type ClaimedReceipt,
   createReceiver,
-  type Handler,
   type Receipt,
   type Receiver,
-  type ReceiverOptions,
   type ReceiverRequest,
-  receiverOptionNames,
-  type Settlement,
 } from './receiver.ts'
+export { type Handler, type ReceiverOptions, receiverOptionNames } from './receiver-options.ts'
 export {
   type Answer,
   type RefusalCode,
@@ -73,6 +60,7 @@ export {
   toResponse,
 } from './response.ts'
 export { type BackoffOptions, backoffMs } from './retry.ts'
+export type { ClaimedReceipt, Settlement } from './run.ts'
 export type { Secret, SecretRequest } from './secret.ts'
 export type {
   ClaimEntry,

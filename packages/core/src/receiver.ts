@@ -1,23 +1,12 @@
 /** request → verify → parse → claim → receipt. Knows no framework, no SQL and no retry policy. */
-
 import { backend } from '#crypto'
+import type { Claim } from './claim.ts'
 import { toHex, utf8 } from './crypto/bytes.ts'
 import type { HmacKey } from './crypto/types.ts'
-import type { ClaimedDelivery, DeliveryKey, HeaderMap } from './delivery.ts'
-import { isPermanentError, optionError, rejectUnknownOptions } from './errors.ts'
+import type { DeliveryKey, HeaderMap } from './delivery.ts'
 import { type HeadersInput, toHeaderMap } from './headers.ts'
-import {
-  type Claim,
-  checkStore,
-  type Inbox,
-  inboxFor,
-  type PolicyOptions,
-  policyOptionNames,
-} from './inbox.ts'
-import { type DeliveryRef, swallow } from './observer.ts'
-import { booleanOption, functionOption, retentionOption } from './options.ts'
-import { isSettleAs, type RunEnd, type SettleAs, type SettleBy, settleAs } from './outcome.ts'
-import { type ProviderName, providerOf } from './providers/catalogue.ts'
+import type { Inbox } from './inbox.ts'
+import type { DeliveryRef } from './observer.ts'
 import {
   type ParsedRequest,
   parseRequest,
@@ -25,17 +14,15 @@ import {
   verifySignature,
 } from './providers/interpret.ts'
 import type { Provider } from './providers/provider.ts'
+import { type Handler, type ReceiverOptions, readReceiverOptions } from './receiver-options.ts'
 import {
   type Answer,
-  completedAnswer,
   copyAnswer,
   ignoredAnswer,
   type RefusalCode,
   refusalAnswer,
-  runProblemAnswer,
 } from './response.ts'
-import { type Secret, secretLookup } from './secret.ts'
-import type { Store } from './store.ts'
+import { type ClaimedReceipt, createRun, runHandler } from './run.ts'
 
 /** The bytes of a body, or why they cannot be had. */
 export type BodyResult =
@@ -54,65 +41,6 @@ export interface ReceiverRequest {
   /** The raw bytes, or a function that reads at most `maxBytes` of them when it is asked. */
   readonly body: Uint8Array | ((maxBytes: number) => Promise<BodyResult>)
 }
-
-/** Runs for a claimed delivery: returning completes it, throwing fails it. `context` is the adapter's own. */
-export type Handler<Context = unknown, Payload = unknown> = (
-  webhook: ClaimedDelivery<Payload>,
-  context: Context,
-) => unknown
-
-/** Options that every adapter shares. */
-export interface ReceiverOptions<Context = unknown, Payload = unknown> extends PolicyOptions {
-  /** A name from the catalogue, or an entry. */
-  readonly provider: ProviderName | Provider
-  readonly secret: Secret
-  /** Where claims are kept. Excludes `inbox`. */
-  readonly store?: Store
-  /** An inbox shared by several endpoints; lease, retry, retention and observer are then its own. Excludes `store`. */
-  readonly inbox?: Inbox
-  /** Tells two webhooks of one provider apart; part of the key. @default the provider's own header, or '' */
-  readonly endpoint?: string
-  /** Only these events run (`push`, `pull_request.opened`); others are answered 202 `ignored`. @default all */
-  readonly events?: readonly string[]
-  /** Runs the delivery in place of a route handler: its promise decides, not a status. */
-  readonly handler?: Handler<Context, Payload>
-  /** @default what the provider sends at most (GitHub: 25 MiB) */
-  readonly maxBodyBytes?: number
-  /**
-   * The answer to a copy while the first run goes on: `accept` 202, `retry` 503 + `Retry-After`.
-   * @default `retry` for senders that retry by themselves, else `accept`
-   */
-  readonly inFlight?: 'accept' | 'retry'
-  /** Overrides what the final status of a route handler means. */
-  readonly settleBy?: SettleBy
-  /** Lets a redelivery run a dead delivery again. @default false */
-  readonly redeliverDead?: boolean
-  /**
-   * Uses SHA-256 of the body in the key in place of the sender's id, which no signature covers: a captured body
-   * cannot be replayed under a new id. Equal bodies then count as copies. @default false
-   */
-  readonly replayGuard?: boolean
-  /** Hears what handlers throw and what the store throws. Never changes an answer. */
-  readonly onError?: (error: unknown) => void
-}
-
-/** The names of {@link ReceiverOptions}, for checks in adapters. */
-export const receiverOptionNames: readonly (keyof ReceiverOptions)[] = [
-  'provider',
-  'secret',
-  'store',
-  'inbox',
-  'endpoint',
-  'events',
-  'handler',
-  'maxBodyBytes',
-  'inFlight',
-  'settleBy',
-  'redeliverDead',
-  'replayGuard',
-  'onError',
-  ...policyOptionNames,
-]
 
 /** What became of a request. Everything but `claimed` is final and has its answer. */
 export type Receipt<Payload = unknown> =
@@ -133,25 +61,6 @@ export type Receipt<Payload = unknown> =
       readonly answer: Answer
     }
 
-/** A delivery to be run now, by the caller, who then settles it. */
-export interface ClaimedReceipt<Payload = unknown> {
-  readonly status: 'claimed'
-  readonly webhook: ClaimedDelivery<Payload>
-  /** Settles by the final answer. The first call decides; later ones get the same settlement. Never rejects. */
-  settle(end: RunEnd): Promise<Settlement>
-  /** Called once when `maxRunMs` is over and the delivery was settled as failed. */
-  onTimeout(callback: (settlement: Settlement) => void): void
-  /** Tells the observer that the answer could not be held until it was settled. */
-  reportUnheld(): void
-}
-
-/** How a claim ended, for the adapter that has an answer in its hands. */
-export interface Settlement {
-  readonly state: 'completed' | 'failed' | 'dead' | 'lost' | 'processing'
-  /** Send this in place of the handler's own answer. */
-  readonly replace?: Answer
-}
-
 export interface Receiver<Context = unknown, Payload = unknown> {
   readonly provider: Provider
   readonly inbox: Inbox
@@ -167,8 +76,9 @@ export interface Receiver<Context = unknown, Payload = unknown> {
 export function createReceiver<Context = unknown, Payload = unknown>(
   options: ReceiverOptions<Context, Payload>,
 ): Receiver<Context, Payload> {
-  const settings = readOptions(options)
-  const { provider, inbox, handler, lookUpSecret } = settings
+  const settings = readReceiverOptions(options)
+  const { handler } = options
+  const { provider, inbox, lookUpSecret } = settings
   const { observer } = inbox
   if (settings.retentionIsShort)
     observer({ type: 'warning', code: 'retention_short', provider: provider.name })
@@ -270,11 +180,8 @@ export function createReceiver<Context = unknown, Payload = unknown>(
     switch (opened.status) {
       case 'unavailable':
         return refuse('store_unavailable')
-      case 'claimed': {
-        const webhook = await deliveryOf(verified, key, opened.claim)
-        const receipt = claimedReceipt(webhook, opened.claim, ref)
-        return handler === undefined ? receipt : runHandler(handler, receipt, context)
-      }
+      case 'claimed':
+        return start(verified, key, ref, opened.claim, context)
       case 'processing': {
         const copy = {
           state: opened.status,
@@ -320,189 +227,34 @@ export function createReceiver<Context = unknown, Payload = unknown>(
     }
   }
 
-  async function deliveryOf(
+  async function start(
     verified: Verified,
     key: DeliveryKey,
-    claim: Claim,
-  ): Promise<RunningDelivery> {
-    const { parsed } = verified
-    const seed = toHex(
-      await backend.digest(
-        'SHA-256',
-        utf8(JSON.stringify([key.provider, key.endpoint, key.deliveryId])),
-      ),
-    ).slice(0, 32)
-    const failure: Failure = { failed: false, retryable: true }
-    return {
-      failure,
-      provider: provider.name,
-      endpoint: key.endpoint,
-      id: parsed.deliveryId,
-      event: parsed.event,
-      action: parsed.action,
-      receivedAt: verified.receivedAt,
-      headers: verified.headers,
-      rawBody: verified.rawBody,
-      payload: parsed.payload,
-      key,
-      attempt: claim.attempt,
-      fence: claim.hold.fence,
-      signal: claim.signal,
-      idempotencyKey: (purpose) => idempotencyKeyOf(seed, purpose),
-      completeIn: (tx) => claim.completeIn(tx),
-      renew: () => claim.renew(),
-      fail(error, { retryable = true } = {}) {
-        failure.failed = true
-        failure.retryable = retryable
-        if (error !== undefined) settings.onError(error)
-      },
-    }
-  }
-
-  function claimedReceipt(
-    webhook: RunningDelivery,
-    claim: Claim,
     ref: DeliveryRef,
-  ): ClaimedReceipt<Payload> {
-    const startedAtMs = performance.now()
-    const { attempt } = claim
-    const { failure, ...shown } = webhook
-    let settlement: Promise<Settlement> | undefined
-    const timeoutCallbacks: ((settlement: Settlement) => void)[] = []
-
-    async function complete(): Promise<Settlement> {
-      const result = await claim.complete()
-      if (result === 'rolled_back') {
-        await failed('transaction_rolled_back', false)
-        return {
-          state: 'failed',
-          replace: runProblemAnswer(503, 'transaction_rolled_back', 'failed'),
-        }
-      }
-      const durationMs = performance.now() - startedAtMs
-      if (result === 'lost') {
-        observer({ type: 'claim_lost', attempt, durationMs, ...ref })
-        return { state: 'lost', replace: runProblemAnswer(503, 'claim_lost', 'lost') }
-      }
-      // The effect has happened, so the handler's own answer goes out; the inbox goes on telling the store.
-      if (result === 'unavailable') return { state: 'processing' }
-      observer({ type: 'completed', attempt, durationMs, ...ref })
-      return { state: 'completed' }
-    }
-
-    async function failed(
-      code: string,
-      dead: boolean,
-    ): Promise<'failed' | 'dead' | 'lost' | 'completed'> {
-      const result = await claim.fail({ code, dead })
-      const durationMs = performance.now() - startedAtMs
-      if (result === 'lost') {
-        observer({ type: 'claim_lost', attempt, durationMs, ...ref })
-        return 'lost'
-      }
-      if (result === 'completed') {
-        observer({ type: 'completed', attempt, durationMs, ...ref })
-        return 'completed'
-      }
-      // Not stored yet: the inbox goes on telling the store, and the observer has heard so.
-      if (result === 'unavailable') return dead ? 'dead' : 'failed'
-      observer({ type: result, attempt, durationMs, code, ...ref })
-      return result
-    }
-
-    function askSettleBy(status: number): SettleAs | undefined {
-      try {
-        const chosen = settings.settleBy?.(status)
-        if (chosen === undefined || isSettleAs(chosen)) return chosen
-        throw optionError(`settleBy must return 'complete', 'retry', 'dead' or undefined.`)
-      } catch (error) {
-        settings.onError(error)
-        return undefined
-      }
-    }
-
-    async function settleOnce(end: RunEnd | 'timeout'): Promise<Settlement> {
-      const durationMs = performance.now() - startedAtMs
-      if (durationMs > provider.ackDeadlineMs)
-        observer({ type: 'warning', code: 'ack_deadline_passed', ...ref })
-      if (end === 'timeout') {
-        const state = await failed('run_timeout', false)
-        return { state, replace: runProblemAnswer(503, 'run_timeout', state) }
-      }
-      let decision = settleAs(end, askSettleBy(end.status))
-      if (failure.failed) decision = failure.retryable ? 'retry' : 'dead'
-      if (decision === 'complete') return complete()
-      if (end.status === 404 || end.status === 405)
-        observer({ type: 'no_handler', status: end.status, ...ref })
-      const code = failure.failed ? 'handler_failed' : `status_${end.status}`
-      const state = await failed(code, decision === 'dead')
-      // A 2xx would end the sender's retries although the work is not done.
-      if (end.status >= 400 || state === 'completed') return { state }
-      return decision === 'dead'
-        ? { state, replace: runProblemAnswer(422, 'handler_rejected', state) }
-        : { state, replace: runProblemAnswer(503, 'handler_failed', state) }
-    }
-
-    claim.onTimeout(() => {
-      settlement ??= settleOnce('timeout')
-      settlement.then((settled) => {
-        for (const callback of timeoutCallbacks) callback(settled)
-      })
-    })
-
-    return {
-      status: 'claimed',
-      // What the payload holds is the caller's word: the type parameter says it, nothing checks it.
-      webhook: shown as ClaimedDelivery<Payload>,
-      settle(end) {
-        settlement ??= settleOnce(end)
-        return settlement
-      },
-      onTimeout: (callback) => void timeoutCallbacks.push(callback),
-      reportUnheld: () => observer({ type: 'response_unheld', ...ref }),
-    }
-  }
-
-  async function runHandler(
-    run: Handler<Context, Payload>,
-    receipt: ClaimedReceipt<Payload>,
+    claim: Claim,
     context: Context,
   ): Promise<Receipt<Payload>> {
-    const deliveryId = receipt.webhook.id
-    const expired = new Promise<Settlement>((resolve) => receipt.onTimeout(resolve))
-    const ran = (async () => {
-      let thrown: { readonly error: unknown } | undefined
-      try {
-        await run(receipt.webhook, context)
-      } catch (error) {
-        thrown = { error }
-        settings.onError(error)
-      }
-      if (thrown === undefined)
-        return {
-          settlement: await receipt.settle({ status: 200 }),
-          own: completedAnswer(deliveryId),
-        }
-      const permanent = isPermanentError(thrown.error)
-      const settlement = await receipt.settle({
-        status: permanent ? 422 : 500,
-        error: thrown.error,
-      })
-      // completeIn() had committed before the handler threw: the work is done.
-      if (settlement.state === 'completed') return { settlement, own: completedAnswer(deliveryId) }
-      const own = permanent
-        ? runProblemAnswer(422, 'handler_rejected', settlement.state)
-        : runProblemAnswer(500, 'handler_failed', settlement.state)
-      return { settlement, own }
-    })()
-    const { settlement, own } = await Promise.race([
-      ran,
-      expired.then((late) => ({
-        settlement: late,
-        own: runProblemAnswer(503, 'run_timeout', late.state),
-      })),
-    ])
-    return { status: settlement.state, deliveryId, answer: settlement.replace ?? own }
+    const { parsed } = verified
+    const keyText = JSON.stringify([key.provider, key.endpoint, key.deliveryId])
+    const receipt = createRun<Payload>({
+      settings,
+      delivery: {
+        provider: provider.name,
+        endpoint: key.endpoint,
+        id: parsed.deliveryId,
+        event: parsed.event,
+        action: parsed.action,
+        receivedAt: verified.receivedAt,
+        headers: verified.headers,
+        rawBody: verified.rawBody,
+        payload: parsed.payload,
+      },
+      key,
+      ref,
+      claim,
+      keySeed: toHex(await backend.digest('SHA-256', utf8(keyText))).slice(0, 32),
+    })
+    return handler === undefined ? receipt : runHandler(handler, receipt, context, settings.onError)
   }
 
   return Object.freeze({ provider, inbox, handler, receive })
@@ -516,104 +268,4 @@ interface Verified {
   /** The secret that matched. */
   readonly key: HmacKey
   readonly secretIndex: number
-}
-
-/** What the handler said through `webhook.fail()`. */
-interface Failure {
-  failed: boolean
-  retryable: boolean
-}
-
-interface RunningDelivery extends ClaimedDelivery {
-  readonly failure: Failure
-}
-
-function idempotencyKeyOf(seed: string, purpose: string | undefined): string {
-  if (purpose === undefined) return `whi_${seed}`
-  if (!/^[A-Za-z0-9_.:-]{1,128}$/.test(purpose)) {
-    throw optionError(
-      'idempotencyKey(purpose): use 1 to 128 characters of A-Z, a-z, 0-9, "_", ".", ":" and "-".',
-    )
-  }
-  return `whi_${seed}_${purpose}`
-}
-
-function readOptions<Context, Payload>(options: ReceiverOptions<Context, Payload>) {
-  if (typeof options !== 'object' || options === null) {
-    throw optionError('createReceiver: pass an object: { provider, secret, store }.')
-  }
-  const provider = providerOf(options.provider)
-  const where = `${provider.name} webhook`
-  rejectUnknownOptions(where, options, receiverOptionNames)
-  const lookUpSecret = secretLookup(where, provider, options.secret)
-  const inbox = inboxOf(where, options)
-  const { events, endpoint, onError } = options
-  if (endpoint !== undefined && (typeof endpoint !== 'string' || endpoint.length > 255)) {
-    throw optionError(`${where}: "endpoint" must be a string of at most 255 characters.`)
-  }
-  if (
-    events !== undefined &&
-    (!Array.isArray(events) ||
-      events.length === 0 ||
-      events.some((event) => typeof event !== 'string' || event === ''))
-  ) {
-    throw optionError(
-      `${where}: "events" must be a list of event names, for instance ['push', 'pull_request.opened']; leave it out for all.`,
-    )
-  }
-  if (
-    options.inFlight !== undefined &&
-    options.inFlight !== 'accept' &&
-    options.inFlight !== 'retry'
-  ) {
-    throw optionError(`${where}: "inFlight" must be 'accept' (202) or 'retry' (503).`)
-  }
-  functionOption(where, 'handler', options.handler)
-  functionOption(where, 'settleBy', options.settleBy)
-  functionOption(where, 'onError', onError)
-  const completedMs = options.retention?.completedMs
-  return Object.freeze({
-    provider,
-    lookUpSecret,
-    inbox,
-    endpoint,
-    events: events === undefined ? undefined : new Set(events),
-    handler: options.handler,
-    maxBodyBytes: retentionOption(
-      where,
-      'maxBodyBytes',
-      options.maxBodyBytes,
-      provider.maxBodyBytes,
-    ),
-    inFlight: options.inFlight ?? (provider.retriesByItself ? 'retry' : 'accept'),
-    settleBy: options.settleBy,
-    redeliverDead: booleanOption(where, 'redeliverDead', options.redeliverDead),
-    replayGuard: booleanOption(where, 'replayGuard', options.replayGuard),
-    onError: (error: unknown): void => swallow(() => onError?.(error)),
-    retentionIsShort: completedMs !== undefined && completedMs < provider.retentionMs,
-  })
-}
-
-function inboxOf(where: string, options: ReceiverOptions<never, never>): Inbox {
-  const { inbox, store, onError } = options
-  if (inbox === undefined) {
-    checkStore(where, store)
-    const policy = Object.fromEntries(
-      policyOptionNames
-        .filter((name) => options[name] !== undefined)
-        .map((name) => [name, options[name]]),
-    )
-    return inboxFor(where, { store, ...policy, ...(onError === undefined ? {} : { onError }) })
-  }
-  if (store !== undefined) throw optionError(`${where}: pass "store" or "inbox", not both.`)
-  if (typeof inbox !== 'object' || inbox === null || typeof inbox.open !== 'function') {
-    throw optionError(`${where}: "inbox" must be what createInbox({ store }) returns.`)
-  }
-  const misplaced = policyOptionNames.filter((name) => options[name] !== undefined)
-  if (misplaced.length > 0) {
-    throw optionError(
-      `${where}: ${misplaced.map((name) => `"${name}"`).join(', ')} belongs to the shared inbox: set it in createInbox({ … }).`,
-    )
-  }
-  return inbox
 }

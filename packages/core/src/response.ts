@@ -42,6 +42,7 @@ export type RunProblemCode =
   | 'run_timeout'
   | 'claim_lost'
   | 'transaction_rolled_back'
+  | 'completion_unknown'
 
 const runProblems = {
   handler_failed: 'The delivery was not processed. It may be sent again.',
@@ -50,6 +51,7 @@ const runProblems = {
   claim_lost:
     'The delivery was taken over while it was processed. Send it again to learn its state.',
   transaction_rolled_back: 'The delivery was not processed. It may be sent again.',
+  completion_unknown: 'The outcome could not be read. Send the delivery again to learn its state.',
 } as const satisfies Record<RunProblemCode, string>
 
 const titles: Readonly<Record<number, string>> = {

@@ -1,0 +1,223 @@
+/** A claim that this process holds: renewed until it is settled. */
+import { sleep, unref, withDeadline } from './deadline.ts'
+import type { AbortReason } from './delivery.ts'
+import { storeUnavailable, WebhookInboxError } from './errors.ts'
+import type { DeliveryRef, StoreOperation } from './observer.ts'
+import type { Policy } from './policy.ts'
+import type { FailOptions, Hold, SettleResult } from './store.ts'
+
+export interface Claim {
+  readonly hold: Hold
+  readonly attempt: number
+  readonly signal: AbortSignal
+  renew(): Promise<'ok' | 'lost'>
+  completeIn(tx: unknown): Promise<void>
+  /**
+   * - `completed`: stored, by this claim or by the holder that took over
+   * - `lost`: somebody else holds the claim and has not completed it
+   * - `unavailable`: the store did not answer; the claim goes on telling it
+   * - `unknown`: `completeIn` was called, and nobody answers whether that transaction committed
+   * - `rolled_back`: `completeIn` was called and its transaction is not there
+   */
+  complete(): Promise<'completed' | 'lost' | 'unavailable' | 'unknown' | 'rolled_back'>
+  /** `completed`: `completeIn` had committed before the handler failed. */
+  fail(options: {
+    readonly code: string
+    readonly dead: boolean
+  }): Promise<'failed' | 'dead' | 'completed' | 'lost' | 'unavailable'>
+  abort(reason: AbortReason): void
+  /** Called once when `maxRunMs` is over. */
+  onTimeout(callback: () => void): void
+}
+
+/** What a claim needs of its inbox. */
+export interface ClaimContext {
+  readonly policy: Policy
+  readonly ref: DeliveryRef
+  readonly hold: Hold
+  readonly attempt: number
+  /** `performance.now()` from before the store was asked: the lease cannot end earlier than counted from here. */
+  readonly askedAtMs: number
+  /** How long the record is kept once it is completed. */
+  readonly completedRetentionMs: number
+  report(operation: StoreOperation, ref: DeliveryRef, error: unknown): void
+  /** The run is over; `rest` is what is left to tell the store. */
+  onEnd(claim: Claim, rest?: Promise<void>): void
+}
+
+const firstRetryMs = 250
+const longestRetryMs = 30_000
+
+/** Starts renewing a fresh claim, and hands out the operations that settle it. */
+export function holdClaim(context: ClaimContext): Claim {
+  const { policy, ref, hold, attempt, askedAtMs } = context
+  const { store, observer, leaseMs, storeTimeoutMs } = policy
+  const completeOptions = { retentionMs: context.completedRetentionMs }
+  const abortController = new AbortController()
+  const timeoutCallbacks: (() => void)[] = []
+  let settled = false
+  let renewing = false
+  let completedInTransaction = false
+  let leaseEndsAtMs = askedAtMs + leaseMs
+
+  const ticker = unref(setInterval(tick, Math.max(1, Math.floor(leaseMs / 3))))
+  const runTimer = unref(setTimeout(expire, policy.maxRunMs))
+
+  function expire(): void {
+    observer({ type: 'run_timeout', attempt, ...ref })
+    claim.abort('timeout')
+    for (const callback of timeoutCallbacks) callback()
+  }
+
+  function tick(): void {
+    // While the caller's transaction holds the row, a renewal would only wait for it.
+    if (settled || completedInTransaction || renewing) return
+    renewing = true
+    renew()
+      .catch(() => {}) // reported where it happened; the next tick asks again
+      .finally(() => {
+        renewing = false
+      })
+  }
+
+  async function renew(): Promise<'ok' | 'lost'> {
+    if (settled) return 'lost'
+    const sentAtMs = performance.now()
+    const answer = await withDeadline(() => store.renew(hold, leaseMs), storeTimeoutMs)
+    if (settled) return 'lost'
+    if (!answer.ok) {
+      context.report('renew', ref, answer.error)
+      // The last chance to stop a handler before somebody else may start.
+      if (performance.now() + leaseMs / 3 >= leaseEndsAtMs) loseLease()
+      throw storeUnavailable('The lease could not be renewed.', answer.error)
+    }
+    if (answer.value === 'lost') {
+      loseLease()
+      return 'lost'
+    }
+    leaseEndsAtMs = sentAtMs + leaseMs
+    return 'ok'
+  }
+
+  function loseLease(): void {
+    if (abortController.signal.aborted) return
+    observer({ type: 'lease_lost', attempt, ...ref })
+    claim.abort('lease_lost')
+  }
+
+  function finish(): void {
+    settled = true
+    clearInterval(ticker)
+    clearTimeout(runTimer)
+    context.onEnd(claim)
+  }
+
+  async function settle(
+    operation: 'complete' | 'fail',
+    call: () => Promise<SettleResult>,
+  ): Promise<'ok' | 'lost' | 'unavailable'> {
+    clearTimeout(runTimer)
+    const answer = await withDeadline(call, storeTimeoutMs)
+    if (answer.ok) {
+      finish()
+      return answer.value === 'lost' ? 'lost' : 'ok'
+    }
+    context.report(operation, ref, answer.error)
+    observer({ type: 'settle_pending', operation, ...ref })
+    context.onEnd(claim, settleLater(operation, call))
+    return 'unavailable'
+  }
+
+  // What happened has happened: the store is told until it hears it, and the lease is renewed meanwhile.
+  async function settleLater(
+    operation: 'complete' | 'fail',
+    call: () => Promise<SettleResult>,
+  ): Promise<void> {
+    for (let delayMs = firstRetryMs; ; delayMs = Math.min(delayMs * 2, longestRetryMs)) {
+      await sleep(delayMs)
+      const answer = await withDeadline(call, storeTimeoutMs)
+      if (!answer.ok) continue
+      finish()
+      observer(
+        answer.value === 'lost'
+          ? { type: 'claim_lost', attempt, durationMs: performance.now() - askedAtMs, ...ref }
+          : { type: 'settle_recovered', operation, ...ref },
+      )
+      return
+    }
+  }
+
+  async function readState(): Promise<'completed' | 'open' | 'lost' | 'unknown'> {
+    const answer = await withDeadline(() => store.get(hold.key), storeTimeoutMs)
+    if (!answer.ok) {
+      context.report('get', ref, answer.error)
+      return 'unknown'
+    }
+    const record = answer.value
+    if (record?.state === 'completed') return 'completed'
+    return record?.state === 'processing' && record.fence === hold.fence ? 'open' : 'lost'
+  }
+
+  async function completeIn(tx: unknown): Promise<void> {
+    if (tx === undefined || tx === null) {
+      throw new WebhookInboxError(
+        'ERR_TRANSACTION',
+        'completeIn(tx) needs the open transaction of your database client.',
+      )
+    }
+    if (settled) {
+      throw new WebhookInboxError('ERR_CLAIM_LOST', 'This delivery is settled already.')
+    }
+    if ((await store.complete(hold, completeOptions, tx)) === 'lost') {
+      throw new WebhookInboxError(
+        'ERR_CLAIM_LOST',
+        'Another holder has the claim: let this error roll your transaction back.',
+      )
+    }
+    completedInTransaction = true
+  }
+
+  // The transaction is the caller's: only the record tells whether it committed.
+  async function completeAfterTransaction(): ReturnType<Claim['complete']> {
+    const state = await readState()
+    if (state === 'open') {
+      completedInTransaction = false
+      return 'rolled_back'
+    }
+    finish()
+    return state
+  }
+
+  const claim: Claim = {
+    hold,
+    attempt,
+    signal: abortController.signal,
+    renew,
+    completeIn,
+    abort: (reason) => abortController.abort(reason),
+    onTimeout: (callback) => void timeoutCallbacks.push(callback),
+
+    async complete() {
+      if (completedInTransaction) return completeAfterTransaction()
+      const result = await settle('complete', () => store.complete(hold, completeOptions))
+      if (result === 'unavailable') return result
+      if (result === 'ok') return 'completed'
+      return (await readState()) === 'completed' ? 'completed' : 'lost'
+    },
+
+    async fail({ code, dead }) {
+      const spent = policy.maxAttempts !== undefined && attempt >= policy.maxAttempts
+      const options: FailOptions =
+        dead || spent
+          ? { code, retentionMs: policy.deadMs, dead: true }
+          : { code, retentionMs: policy.unfinishedMs, retryInMs: policy.inlineBackoffMs ?? 0 }
+      const result = await settle('fail', () => store.fail(hold, options))
+      if (result === 'ok') return options.dead === true ? 'dead' : 'failed'
+      if (result === 'lost' && completedInTransaction && (await readState()) === 'completed') {
+        return 'completed'
+      }
+      return result
+    },
+  }
+  return claim
+}

@@ -1,0 +1,169 @@
+/** The options that every adapter shares, and their checks. */
+import type { ClaimedDelivery } from './delivery.ts'
+import { optionError, rejectUnknownOptions } from './errors.ts'
+import { type Inbox, inboxFor } from './inbox.ts'
+import { swallow } from './observer.ts'
+import { booleanOption, functionOption, retentionOption } from './options.ts'
+import type { SettleBy } from './outcome.ts'
+import { checkStore, type PolicyOptions, policyOptionNames } from './policy.ts'
+import { type ProviderName, providerOf } from './providers/catalogue.ts'
+import type { Provider } from './providers/provider.ts'
+import { type Secret, type SecretLookup, secretLookup } from './secret.ts'
+import type { Store } from './store.ts'
+
+/** Runs for a claimed delivery: returning completes it, throwing fails it. `context` is the adapter's own. */
+export type Handler<Context = unknown, Payload = unknown> = (
+  webhook: ClaimedDelivery<Payload>,
+  context: Context,
+) => unknown
+
+/** Options that every adapter shares. */
+export interface ReceiverOptions<Context = unknown, Payload = unknown> extends PolicyOptions {
+  /** A name from the catalogue, or an entry. */
+  readonly provider: ProviderName | Provider
+  readonly secret: Secret
+  /** Where claims are kept. Excludes `inbox`. */
+  readonly store?: Store
+  /** An inbox shared by several endpoints; lease, retry, retention and observer are then its own. Excludes `store`. */
+  readonly inbox?: Inbox
+  /** Tells two webhooks of one provider apart; part of the key. @default the provider's own header, or '' */
+  readonly endpoint?: string
+  /** Only these events run (`push`, `pull_request.opened`); others are answered 202 `ignored`. @default all */
+  readonly events?: readonly string[]
+  /** Runs the delivery in place of a route handler: its promise decides, not a status. */
+  readonly handler?: Handler<Context, Payload>
+  /** @default what the provider sends at most (GitHub: 25 MiB) */
+  readonly maxBodyBytes?: number
+  /**
+   * The answer to a copy while the first run goes on: `accept` 202, `retry` 503 + `Retry-After`.
+   * @default `retry` for senders that retry by themselves, else `accept`
+   */
+  readonly inFlight?: 'accept' | 'retry'
+  /** Overrides what the final status of a route handler means. */
+  readonly settleBy?: SettleBy
+  /** Lets a redelivery run a dead delivery again. @default false */
+  readonly redeliverDead?: boolean
+  /**
+   * Uses SHA-256 of the body in the key in place of the sender's id, which no signature covers: a captured body
+   * cannot be replayed under a new id. Equal bodies then count as copies. @default false
+   */
+  readonly replayGuard?: boolean
+  /** Hears what handlers throw and what the store throws. Never changes an answer. */
+  readonly onError?: (error: unknown) => void
+}
+
+/** The names of {@link ReceiverOptions}, for checks in adapters. */
+export const receiverOptionNames: readonly (keyof ReceiverOptions)[] = [
+  'provider',
+  'secret',
+  'store',
+  'inbox',
+  'endpoint',
+  'events',
+  'handler',
+  'maxBodyBytes',
+  'inFlight',
+  'settleBy',
+  'redeliverDead',
+  'replayGuard',
+  'onError',
+  ...policyOptionNames,
+]
+
+/** The checked options: every default filled in. */
+export interface ReceiverSettings {
+  readonly provider: Provider
+  readonly inbox: Inbox
+  readonly lookUpSecret: SecretLookup
+  readonly endpoint: string | undefined
+  readonly events: ReadonlySet<string> | undefined
+  readonly maxBodyBytes: number
+  readonly inFlight: 'accept' | 'retry'
+  readonly settleBy: SettleBy | undefined
+  readonly redeliverDead: boolean
+  readonly replayGuard: boolean
+  readonly onError: (error: unknown) => void
+  readonly retentionIsShort: boolean
+}
+
+/** Checks the options once. @throws WebhookInboxError `ERR_OPTION` */
+export function readReceiverOptions<Context, Payload>(
+  options: ReceiverOptions<Context, Payload>,
+): ReceiverSettings {
+  if (typeof options !== 'object' || options === null) {
+    throw optionError('createReceiver: pass an object: { provider, secret, store }.')
+  }
+  const provider = providerOf(options.provider)
+  const where = `${provider.name} webhook`
+  rejectUnknownOptions(where, options, receiverOptionNames)
+  const lookUpSecret = secretLookup(where, provider, options.secret)
+  const inbox = inboxOf(where, options)
+  const { events, endpoint, onError } = options
+  if (endpoint !== undefined && (typeof endpoint !== 'string' || endpoint.length > 255)) {
+    throw optionError(`${where}: "endpoint" must be a string of at most 255 characters.`)
+  }
+  if (
+    events !== undefined &&
+    (!Array.isArray(events) ||
+      events.length === 0 ||
+      events.some((event) => typeof event !== 'string' || event === ''))
+  ) {
+    throw optionError(
+      `${where}: "events" must be a list of event names, for instance ['push', 'pull_request.opened']; leave it out for all.`,
+    )
+  }
+  if (
+    options.inFlight !== undefined &&
+    options.inFlight !== 'accept' &&
+    options.inFlight !== 'retry'
+  ) {
+    throw optionError(`${where}: "inFlight" must be 'accept' (202) or 'retry' (503).`)
+  }
+  functionOption(where, 'handler', options.handler)
+  functionOption(where, 'settleBy', options.settleBy)
+  functionOption(where, 'onError', onError)
+  const completedMs = options.retention?.completedMs
+  return Object.freeze({
+    provider,
+    lookUpSecret,
+    inbox,
+    endpoint,
+    events: events === undefined ? undefined : new Set(events),
+    maxBodyBytes: retentionOption(
+      where,
+      'maxBodyBytes',
+      options.maxBodyBytes,
+      provider.maxBodyBytes,
+    ),
+    inFlight: options.inFlight ?? (provider.retriesByItself ? 'retry' : 'accept'),
+    settleBy: options.settleBy,
+    redeliverDead: booleanOption(where, 'redeliverDead', options.redeliverDead),
+    replayGuard: booleanOption(where, 'replayGuard', options.replayGuard),
+    onError: (error: unknown): void => swallow(() => onError?.(error)),
+    retentionIsShort: completedMs !== undefined && completedMs < provider.retentionMs,
+  })
+}
+
+function inboxOf(where: string, options: ReceiverOptions<never, never>): Inbox {
+  const { inbox, store, onError } = options
+  if (inbox === undefined) {
+    checkStore(where, store)
+    const policy = Object.fromEntries(
+      policyOptionNames
+        .filter((name) => options[name] !== undefined)
+        .map((name) => [name, options[name]]),
+    )
+    return inboxFor(where, { store, ...policy, ...(onError === undefined ? {} : { onError }) })
+  }
+  if (store !== undefined) throw optionError(`${where}: pass "store" or "inbox", not both.`)
+  if (typeof inbox !== 'object' || inbox === null || typeof inbox.open !== 'function') {
+    throw optionError(`${where}: "inbox" must be what createInbox({ store }) returns.`)
+  }
+  const misplaced = policyOptionNames.filter((name) => options[name] !== undefined)
+  if (misplaced.length > 0) {
+    throw optionError(
+      `${where}: ${misplaced.map((name) => `"${name}"`).join(', ')} belongs to the shared inbox: set it in createInbox({ … }).`,
+    )
+  }
+  return inbox
+}

@@ -1,0 +1,208 @@
+/** The run of a claimed delivery: what the handler gets, and how its end is settled. */
+import type { Claim } from './claim.ts'
+import type { ClaimedDelivery, Delivery, DeliveryKey } from './delivery.ts'
+import { isPermanentError, optionError } from './errors.ts'
+import type { DeliveryRef } from './observer.ts'
+import { isSettleAs, type RunEnd, type SettleAs, settleAs } from './outcome.ts'
+import type { Handler, ReceiverSettings } from './receiver-options.ts'
+import { type Answer, completedAnswer, runProblemAnswer } from './response.ts'
+
+/** A delivery to be run now, by the caller, who then settles it. */
+export interface ClaimedReceipt<Payload = unknown> {
+  readonly status: 'claimed'
+  readonly webhook: ClaimedDelivery<Payload>
+  /** Settles by the final answer. The first call decides; later ones get the same settlement. Never rejects. */
+  settle(end: RunEnd): Promise<Settlement>
+  /** Called once when `maxRunMs` is over and the delivery was settled as failed. */
+  onTimeout(callback: (settlement: Settlement) => void): void
+  /** Tells the observer that the answer could not be held until it was settled. */
+  reportUnheld(): void
+}
+
+/** How a claim ended, for the adapter that has an answer in its hands. */
+export interface Settlement {
+  readonly state: 'completed' | 'failed' | 'dead' | 'lost' | 'processing'
+  /** Send this in place of the handler's own answer. */
+  readonly replace?: Answer
+}
+
+/** What a run is made of. */
+export interface RunInput {
+  readonly settings: ReceiverSettings
+  readonly delivery: Delivery
+  readonly key: DeliveryKey
+  readonly ref: DeliveryRef
+  readonly claim: Claim
+  /** Start of every idempotency key of this delivery. */
+  readonly keySeed: string
+}
+
+/** Wraps a claim in what a handler and an adapter need. */
+export function createRun<Payload>(input: RunInput): ClaimedReceipt<Payload> {
+  const { settings, delivery, key, ref, claim, keySeed } = input
+  const { provider } = settings
+  const { observer } = settings.inbox
+  const { attempt } = claim
+  const startedAtMs = performance.now()
+  const timeoutCallbacks: ((settlement: Settlement) => void)[] = []
+  // What the handler said through webhook.fail().
+  let failure: { readonly retryable: boolean } | undefined
+  let settlement: Promise<Settlement> | undefined
+
+  const webhook: ClaimedDelivery = {
+    ...delivery,
+    key,
+    attempt,
+    fence: claim.hold.fence,
+    signal: claim.signal,
+    idempotencyKey: (purpose) => idempotencyKeyOf(keySeed, purpose),
+    completeIn: (tx) => claim.completeIn(tx),
+    renew: () => claim.renew(),
+    fail(error, { retryable = true } = {}) {
+      failure = { retryable }
+      if (error !== undefined) settings.onError(error)
+    },
+  }
+
+  async function complete(): Promise<Settlement> {
+    const result = await claim.complete()
+    if (result === 'rolled_back') {
+      // The handler swallowed the rollback: the work is not done, whatever it answered.
+      const state = await failed('transaction_rolled_back', false)
+      return { state, replace: runProblemAnswer(503, 'transaction_rolled_back', state) }
+    }
+    const durationMs = performance.now() - startedAtMs
+    if (result === 'lost') {
+      observer({ type: 'claim_lost', attempt, durationMs, ...ref })
+      return { state: 'lost', replace: runProblemAnswer(503, 'claim_lost', 'lost') }
+    }
+    // The effect has happened, so the handler's own answer goes out; the inbox goes on telling the store.
+    if (result === 'unavailable') return { state: 'processing' }
+    // Nobody can say whether the work was committed: a 2xx now could lose it, and a copy will learn the truth.
+    if (result === 'unknown') {
+      return {
+        state: 'processing',
+        replace: runProblemAnswer(503, 'completion_unknown', 'processing'),
+      }
+    }
+    observer({ type: 'completed', attempt, durationMs, ...ref })
+    return { state: 'completed' }
+  }
+
+  async function failed(
+    code: string,
+    dead: boolean,
+  ): Promise<'failed' | 'dead' | 'lost' | 'completed'> {
+    const result = await claim.fail({ code, dead })
+    const durationMs = performance.now() - startedAtMs
+    if (result === 'lost') {
+      observer({ type: 'claim_lost', attempt, durationMs, ...ref })
+      return 'lost'
+    }
+    if (result === 'completed') {
+      observer({ type: 'completed', attempt, durationMs, ...ref })
+      return 'completed'
+    }
+    // Not stored yet: the inbox goes on telling the store, and the observer has heard so.
+    if (result === 'unavailable') return dead ? 'dead' : 'failed'
+    observer({ type: result, attempt, durationMs, code, ...ref })
+    return result
+  }
+
+  function askSettleBy(status: number): SettleAs | undefined {
+    try {
+      const chosen = settings.settleBy?.(status)
+      if (chosen === undefined || isSettleAs(chosen)) return chosen
+      throw optionError(`settleBy must return 'complete', 'retry', 'dead' or undefined.`)
+    } catch (error) {
+      settings.onError(error)
+      return undefined
+    }
+  }
+
+  async function settleOnce(end: RunEnd | 'timeout'): Promise<Settlement> {
+    const durationMs = performance.now() - startedAtMs
+    if (durationMs > provider.ackDeadlineMs)
+      observer({ type: 'warning', code: 'ack_deadline_passed', ...ref })
+    if (end === 'timeout') {
+      const state = await failed('run_timeout', false)
+      return { state, replace: runProblemAnswer(503, 'run_timeout', state) }
+    }
+    let decision = settleAs(end, askSettleBy(end.status))
+    if (failure !== undefined) decision = failure.retryable ? 'retry' : 'dead'
+    if (decision === 'complete') return complete()
+    if (end.status === 404 || end.status === 405)
+      observer({ type: 'no_handler', status: end.status, ...ref })
+    const code = failure !== undefined ? 'handler_failed' : `status_${end.status}`
+    const state = await failed(code, decision === 'dead')
+    // A 2xx would end the sender's retries although the work is not done.
+    if (end.status >= 400 || state === 'completed') return { state }
+    return decision === 'dead'
+      ? { state, replace: runProblemAnswer(422, 'handler_rejected', state) }
+      : { state, replace: runProblemAnswer(503, 'handler_failed', state) }
+  }
+
+  claim.onTimeout(() => {
+    settlement ??= settleOnce('timeout')
+    settlement.then((settled) => {
+      for (const callback of timeoutCallbacks) callback(settled)
+    })
+  })
+
+  return {
+    status: 'claimed',
+    // What the payload holds is the caller's word: the type parameter says it, nothing checks it.
+    webhook: webhook as ClaimedDelivery<Payload>,
+    settle(end) {
+      settlement ??= settleOnce(end)
+      return settlement
+    },
+    onTimeout: (callback) => void timeoutCallbacks.push(callback),
+    reportUnheld: () => observer({ type: 'response_unheld', ...ref }),
+  }
+}
+
+/** Runs a handler that owns the outcome: its promise decides, not a status. */
+export async function runHandler<Context, Payload>(
+  handler: Handler<Context, Payload>,
+  receipt: ClaimedReceipt<Payload>,
+  context: Context,
+  onError: (error: unknown) => void,
+): Promise<{
+  readonly status: Settlement['state']
+  readonly deliveryId: string
+  readonly answer: Answer
+}> {
+  const deliveryId = receipt.webhook.id
+
+  async function ownEnd(): Promise<readonly [Settlement, Answer]> {
+    try {
+      await handler(receipt.webhook, context)
+    } catch (error) {
+      onError(error)
+      const status = isPermanentError(error) ? 422 : 500
+      const settlement = await receipt.settle({ status, error })
+      // completeIn() had committed before the handler threw: the work is done.
+      if (settlement.state === 'completed') return [settlement, completedAnswer(deliveryId)]
+      const code = status === 422 ? 'handler_rejected' : 'handler_failed'
+      return [settlement, runProblemAnswer(status, code, settlement.state)]
+    }
+    return [await receipt.settle({ status: 200 }), completedAnswer(deliveryId)]
+  }
+
+  const expiry = new Promise<readonly [Settlement, Answer]>((resolve) => {
+    receipt.onTimeout((late) => resolve([late, runProblemAnswer(503, 'run_timeout', late.state)]))
+  })
+  const [settlement, own] = await Promise.race([ownEnd(), expiry])
+  return { status: settlement.state, deliveryId, answer: settlement.replace ?? own }
+}
+
+function idempotencyKeyOf(seed: string, purpose: string | undefined): string {
+  if (purpose === undefined) return `whi_${seed}`
+  if (!/^[A-Za-z0-9_.:-]{1,128}$/.test(purpose)) {
+    throw optionError(
+      'idempotencyKey(purpose): use 1 to 128 characters of A-Z, a-z, 0-9, "_", ".", ":" and "-".',
+    )
+  }
+  return `whi_${seed}_${purpose}`
+}
