@@ -119,14 +119,13 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       row.fingerprint === undefined ||
       entry.fingerprint === undefined ||
       row.fingerprint === entry.fingerprint
-    row.fingerprint ??= entry.fingerprint
-
     if (row.state === 'completed') {
       const at = new Date(row.updatedAtMs)
       return row.result === undefined
         ? { status: 'completed', at, fingerprintMatches }
-        : { status: 'completed', at, result: row.result, fingerprintMatches }
+        : { status: 'completed', at, result: row.result.slice(), fingerprintMatches }
     }
+    row.fingerprint ??= entry.fingerprint
     if (row.state === 'processing' && row.token === entry.token) {
       row.dueAtMs = now() + entry.leaseMs
       return claimed(row, entry.leaseMs, fingerprintMatches)
@@ -141,10 +140,10 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     if (entry.mode === 'queued') {
       // A copy brings the bytes that an inline claim did not keep: from here a worker can finish the work.
       if (row.payload === undefined && entry.payload !== undefined) {
-        row.payload = entry.payload
+        row.payload = copyOf(entry.payload)
         row.purgeAtMs = undefined
       }
-      return { status: 'pending', fresh: false, fingerprintMatches }
+      if (!isHeldLive(row)) return { status: 'pending', fresh: false, fingerprintMatches }
     }
 
     if (isHeldLive(row))
@@ -179,7 +178,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       updatedAtMs: now(),
       purgeAtMs: undefined,
       unfinishedRetentionMs: entry.unfinishedRetentionMs,
-      payload: entry.payload,
+      payload: copyOf(entry.payload),
       payloadUntilMs: undefined,
       result: undefined,
     }
@@ -224,7 +223,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       if (row?.state !== 'processing') return 'lost'
       change(row, 'completed')
       row.code = undefined
-      row.result = options.result
+      row.result = options.result?.slice()
       if (options.payloadRetentionMs === undefined) row.payload = undefined
       else row.payloadUntilMs = now() + options.payloadRetentionMs
       row.purgeAtMs = now() + options.retentionMs
@@ -236,7 +235,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       const row = held(hold)
       if (row?.state === 'failed' || row?.state === 'dead') return 'already'
       if (row?.state !== 'processing') return 'lost'
-      row.payload ??= options.payload
+      row.payload ??= copyOf(options.payload)
       if (options.dead === true) {
         bury(row, options.code, options.retentionMs)
         return 'ok'
@@ -282,7 +281,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
           ...(row.event === undefined ? {} : { event: row.event }),
           ...(row.action === undefined ? {} : { action: row.action }),
           receivedAt: new Date(row.createdAtMs),
-          payload: row.payload,
+          payload: copyOf(row.payload),
         })
       }
       return taken
@@ -350,6 +349,13 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     async setup() {},
     async close() {},
   }
+}
+
+// What a caller does to its buffer afterwards is no change of the record.
+function copyOf<T extends StoredPayload | undefined>(payload: T): T
+function copyOf(payload: StoredPayload | undefined): StoredPayload | undefined {
+  if (payload === undefined) return undefined
+  return { body: payload.body.slice(), headers: { ...payload.headers } }
 }
 
 // Length-prefixed, so that no choice of parts can spell another key.

@@ -14,6 +14,7 @@
  * 6. A duplicate of a completed record writes nothing.
  * 7. Purging works in bounded batches and never removes work that was acknowledged: records that have their bytes
  *    and are not settled have no retention.
+ * 8. Bytes are the store's own: what a caller does to a buffer that it handed in or got changes no record.
  *
  * All times are the store's own clock; arguments are durations in milliseconds. A lost race is a result, never an
  * exception. A store that cannot answer throws an error with the code `ERR_STORE_UNAVAILABLE`.
@@ -65,9 +66,9 @@ export type ClaimResult = {
       readonly attempt: number
       readonly leaseMs: number
     }
-  /** Queued mode: stored, no lease until it is taken. `fresh` when this call stored it. */
+  /** Queued mode: stored, and no live lease on it: a taker runs it when it is due. `fresh` when this call made the record. */
   | { readonly status: 'pending'; readonly fresh: boolean }
-  /** Claimed by somebody else; `leaseMs` is what is left of that lease. */
+  /** Claimed by somebody else; `leaseMs` is what is left of that lease. In queued mode the bytes are stored now if they were not. */
   | { readonly status: 'processing'; readonly leaseMs: number }
   /** Failed, and not due before `retryInMs`. */
   | { readonly status: 'waiting'; readonly retryInMs: number }
