@@ -1,8 +1,10 @@
 /** (Request) → Response: for Workers, Deno, Bun, Next.js and every runtime that speaks the fetch interface. */
 import { optionError } from './errors.ts'
 import { pathMatcher } from './path.ts'
+import type { ProviderName } from './providers/catalogue.ts'
+import type { Provider } from './providers/provider.ts'
 import { type BodyResult, createReceiver } from './receiver.ts'
-import type { Handler, ReceiverOptions } from './receiver-options.ts'
+import type { Handler, WebhookOptions } from './receiver-options.ts'
 import { refusalAnswer, toResponse } from './response.ts'
 
 /** A handler's context in the fetch adapter. */
@@ -10,8 +12,7 @@ export interface FetchContext {
   readonly request: Request
 }
 
-export interface FetchWebhookOptions<Payload = unknown>
-  extends ReceiverOptions<FetchContext, Payload> {
+export type FetchWebhookOptions<Payload = unknown> = WebhookOptions<FetchContext, Payload> & {
   /** Required: there is no route behind a fetch handler. */
   readonly handler: Handler<FetchContext, Payload>
   /** Answer this path only; others get 404. @default every path */
@@ -21,12 +22,16 @@ export interface FetchWebhookOptions<Payload = unknown>
 export type FetchHandler = (request: Request) => Promise<Response>
 
 /** A fetch handler for GitHub webhooks. @throws WebhookInboxError `ERR_OPTION` */
-export function githubWebhook(options: Omit<FetchWebhookOptions, 'provider'>): FetchHandler {
+export function githubWebhook<Payload = unknown>(
+  options: FetchWebhookOptions<Payload>,
+): FetchHandler {
   return webhook({ ...options, provider: 'github' })
 }
 
 /** A fetch handler for any provider of the catalogue, or for an entry of yours. @throws WebhookInboxError `ERR_OPTION` */
-export function webhook<Payload = unknown>(options: FetchWebhookOptions<Payload>): FetchHandler {
+export function webhook<Payload = unknown>(
+  options: FetchWebhookOptions<Payload> & { readonly provider: ProviderName | Provider },
+): FetchHandler {
   const { path, ...receiverOptions } = options
   if (typeof options.handler !== 'function') {
     throw optionError(

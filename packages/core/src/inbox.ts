@@ -4,7 +4,7 @@ import { sleep, timedOut, withDeadline } from './deadline.ts'
 import type { DeliveryKey } from './delivery.ts'
 import { storeUnavailable } from './errors.ts'
 import type { DeliveryRef, Observer, StoreOperation } from './observer.ts'
-import { type InboxOptions, readPolicy, shortestCompletedMs } from './policy.ts'
+import { type InboxOptions, type Policy, readPolicy, shortestCompletedMs } from './policy.ts'
 import type {
   ClaimResult,
   DeliveryRecord,
@@ -35,6 +35,8 @@ export type OpenResult =
 /** The policy over a store, shared by any number of endpoints. */
 export interface Inbox {
   readonly store: Store
+  /** The checked options, every default filled in. */
+  readonly policy: Policy
   readonly observer: Observer
   /** Asks the store for a claim, within `storeTimeoutMs`. Never rejects. */
   open(request: OpenRequest): Promise<OpenResult>
@@ -161,6 +163,7 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
 
   return Object.freeze({
     store,
+    policy,
     observer,
     open,
 

@@ -39,7 +39,13 @@ export type {
 } from './observer.ts'
 export type { RunEnd, SettleAs, SettleBy } from './outcome.ts'
 export { pathMatcher } from './path.ts'
-export type { InboxOptions, PolicyOptions, RetentionOptions, RetryOptions } from './policy.ts'
+export type {
+  InboxOptions,
+  Policy,
+  PolicyOptions,
+  RetentionOptions,
+  RetryOptions,
+} from './policy.ts'
 export { getProvider, type ProviderName, providers } from './providers/catalogue.ts'
 export type { ParseCode, VerifyCode } from './providers/interpret.ts'
 export type { FieldSource, HmacSignature, Provider, Source } from './providers/provider.ts'
@@ -50,7 +56,14 @@ export {
   type Receiver,
   type ReceiverRequest,
 } from './receiver.ts'
-export { type Handler, type ReceiverOptions, receiverOptionNames } from './receiver-options.ts'
+export {
+  type EndpointOptions,
+  type Handler,
+  type ReceiverOptions,
+  receiverOptionNames,
+  type StoreOrInbox,
+  type WebhookOptions,
+} from './receiver-options.ts'
 export {
   type Answer,
   type RefusalCode,

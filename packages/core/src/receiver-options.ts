@@ -17,15 +17,38 @@ export type Handler<Context = unknown, Payload = unknown> = (
   context: Context,
 ) => unknown
 
+/** Where claims are kept: a store with its own policy, or an inbox that brings both. One excludes the other. */
+export type StoreOrInbox =
+  | ({
+      /** Where claims are kept. */
+      readonly store: Store
+      readonly inbox?: undefined
+    } & PolicyOptions)
+  | ({
+      /** An inbox shared by several endpoints; lease, retry, retention and observer are its own. */
+      readonly inbox: Inbox
+      readonly store?: undefined
+    } & { readonly [Name in keyof PolicyOptions]?: undefined })
+
 /** Options that every adapter shares. */
-export interface ReceiverOptions<Context = unknown, Payload = unknown> extends PolicyOptions {
+export type WebhookOptions<Context = unknown, Payload = unknown> = EndpointOptions<
+  Context,
+  Payload
+> &
+  StoreOrInbox
+
+/** {@link WebhookOptions} and the provider. */
+export type ReceiverOptions<Context = unknown, Payload = unknown> = WebhookOptions<
+  Context,
+  Payload
+> & {
   /** A name from the catalogue, or an entry. */
   readonly provider: ProviderName | Provider
+}
+
+/** What belongs to one endpoint. */
+export interface EndpointOptions<Context = unknown, Payload = unknown> {
   readonly secret: Secret
-  /** Where claims are kept. Excludes `inbox`. */
-  readonly store?: Store
-  /** An inbox shared by several endpoints; lease, retry, retention and observer are then its own. Excludes `store`. */
-  readonly inbox?: Inbox
   /** Tells two webhooks of one provider apart; part of the key. @default the provider's own header, or '' */
   readonly endpoint?: string
   /** Only these events run (`push`, `pull_request.opened`); others are answered 202 `ignored`. @default all */
@@ -122,7 +145,7 @@ export function readReceiverOptions<Context, Payload>(
   functionOption(where, 'handler', options.handler)
   functionOption(where, 'settleBy', options.settleBy)
   functionOption(where, 'onError', onError)
-  const completedMs = options.retention?.completedMs
+  const { completedMs } = inbox.policy
   return Object.freeze({
     provider,
     lookUpSecret,
