@@ -23,13 +23,13 @@ export type DeliveryState = 'pending' | 'processing' | 'completed' | 'failed' | 
 export type HeaderMap = Readonly<Record<string, string | undefined>>
 
 /** One verified message of a provider. */
-export interface Delivery<Payload = unknown> {
+export interface Delivery<Payload = unknown, Event extends string = string> {
   readonly provider: string
   readonly endpoint: string
   /** The delivery id as the sender wrote it. */
   readonly id: string
   /** The sender's name of the event, for instance `pull_request`. */
-  readonly event: string
+  readonly event: Event
   /** What happened to the thing that the event names, for instance `opened`, when the sender says so. */
   readonly action: string | undefined
   /** When this process received the request. */
@@ -42,7 +42,8 @@ export interface Delivery<Payload = unknown> {
 }
 
 /** A delivery that this process has claimed: what a handler gets. */
-export interface ClaimedDelivery<Payload = unknown> extends Delivery<Payload> {
+export interface ClaimedDelivery<Payload = unknown, Event extends string = string>
+  extends Delivery<Payload, Event> {
   /** The unique key of the record in the store. */
   readonly key: DeliveryKey
   /** 1 for the first claim, +1 for each takeover or retry. */

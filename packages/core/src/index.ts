@@ -27,6 +27,7 @@ export {
   readRequestBody,
   webhook,
 } from './fetch.ts'
+export type { GitHubDelivery, GitHubEvent, GitHubPayloads } from './github-delivery.ts'
 export { type HeadersInput, mediaType, toHeaderMap } from './headers.ts'
 export { createInbox, type Inbox, type OpenRequest, type OpenResult } from './inbox.ts'
 export { type MemoryStoreOptions, memoryStore } from './memory-store.ts'
