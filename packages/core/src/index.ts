@@ -76,6 +76,7 @@ export {
 export { type BackoffOptions, backoffMs } from './retry.ts'
 export type { ClaimedReceipt, Settlement } from './run.ts'
 export type { Secret, SecretRequest } from './secret.ts'
+export { signatureHeaders } from './sign.ts'
 export type {
   ClaimEntry,
   ClaimResult,
