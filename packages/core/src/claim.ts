@@ -4,7 +4,7 @@ import type { AbortReason } from './delivery.ts'
 import { storeUnavailable, WebhookInboxError } from './errors.ts'
 import type { DeliveryRef, StoreOperation } from './observer.ts'
 import type { Policy } from './policy.ts'
-import type { FailOptions, Hold, SettleResult } from './store.ts'
+import type { FailOptions, Hold, SettleResult, StoredPayload } from './store.ts'
 
 export interface Claim {
   readonly hold: Hold
@@ -24,6 +24,8 @@ export interface Claim {
   fail(options: {
     readonly code: string
     readonly dead: boolean
+    /** Stored with the record when it is dead now. */
+    readonly deadPayload?: StoredPayload
   }): Promise<'failed' | 'dead' | 'completed' | 'lost' | 'unavailable'>
   abort(reason: AbortReason): void
   /** Called once when `maxRunMs` is over. */
@@ -205,11 +207,16 @@ export function holdClaim(context: ClaimContext): Claim {
       return (await readState()) === 'completed' ? 'completed' : 'lost'
     },
 
-    async fail({ code, dead }) {
+    async fail({ code, dead, deadPayload }) {
       const spent = policy.maxAttempts !== undefined && attempt >= policy.maxAttempts
       const options: FailOptions =
         dead || spent
-          ? { code, retentionMs: policy.deadMs, dead: true }
+          ? {
+              code,
+              retentionMs: policy.deadMs,
+              dead: true,
+              ...(deadPayload === undefined ? {} : { payload: deadPayload }),
+            }
           : { code, retentionMs: policy.unfinishedMs, retryInMs: policy.inlineBackoffMs ?? 0 }
       const result = await settle('fail', () => store.fail(hold, options))
       if (result === 'ok') return options.dead === true ? 'dead' : 'failed'

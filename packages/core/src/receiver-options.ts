@@ -71,6 +71,11 @@ export interface EndpointOptions<Context = unknown, Payload = unknown> {
    * cannot be replayed under a new id. Equal bodies then count as copies. @default false
    */
   readonly replayGuard?: boolean
+  /** What is kept of a delivery that failed for good. Without `keepBody` an inline record holds no bytes. */
+  readonly deadLetter?: {
+    /** Store the exact bytes with the dead record, so that `inbox.retry` can put it back to work. @default false */
+    readonly keepBody?: boolean
+  }
   /** Hears what handlers throw and what the store throws. Never changes an answer. */
   readonly onError?: (error: unknown) => void
 }
@@ -89,6 +94,7 @@ export const receiverOptionNames: readonly (keyof ReceiverOptions)[] = [
   'settleBy',
   'redeliverDead',
   'replayGuard',
+  'deadLetter',
   'onError',
   ...policyOptionNames,
 ]
@@ -105,6 +111,7 @@ export interface ReceiverSettings {
   readonly settleBy: SettleBy | undefined
   readonly redeliverDead: boolean
   readonly replayGuard: boolean
+  readonly keepDeadBody: boolean
   readonly onError: (error: unknown) => void
   readonly retentionIsShort: boolean
 }
@@ -146,6 +153,8 @@ export function readReceiverOptions<Context, Payload>(
   functionOption(where, 'settleBy', options.settleBy)
   functionOption(where, 'onError', onError)
   const { completedMs } = inbox.policy
+  const deadLetter = options.deadLetter ?? {}
+  rejectUnknownOptions(`${where}: "deadLetter"`, deadLetter, ['keepBody'])
   return Object.freeze({
     provider,
     lookUpSecret,
@@ -162,6 +171,7 @@ export function readReceiverOptions<Context, Payload>(
     settleBy: options.settleBy,
     redeliverDead: booleanOption(where, 'redeliverDead', options.redeliverDead),
     replayGuard: booleanOption(where, 'replayGuard', options.replayGuard),
+    keepDeadBody: booleanOption(where, 'deadLetter.keepBody', deadLetter.keepBody),
     onError: (error: unknown): void => swallow(() => onError?.(error)),
     retentionIsShort: completedMs !== undefined && completedMs < provider.retentionMs,
   })

@@ -4,6 +4,7 @@ import type { ClaimedDelivery, Delivery, DeliveryKey } from './delivery.ts'
 import { isPermanentError, optionError } from './errors.ts'
 import type { DeliveryRef } from './observer.ts'
 import { isSettleAs, type RunEnd, type SettleAs, settleAs } from './outcome.ts'
+import { headersToStore } from './providers/interpret.ts'
 import type { Handler, ReceiverSettings } from './receiver-options.ts'
 import { type Answer, completedAnswer, runProblemAnswer } from './response.ts'
 
@@ -93,7 +94,18 @@ export function createRun<Payload>(input: RunInput): ClaimedReceipt<Payload> {
     code: string,
     dead: boolean,
   ): Promise<'failed' | 'dead' | 'lost' | 'completed'> {
-    const result = await claim.fail({ code, dead })
+    const result = await claim.fail({
+      code,
+      dead,
+      ...(settings.keepDeadBody
+        ? {
+            deadPayload: {
+              body: delivery.rawBody,
+              headers: headersToStore(provider, delivery.headers),
+            },
+          }
+        : {}),
+    })
     const durationMs = performance.now() - startedAtMs
     if (result === 'lost') {
       observer({ type: 'claim_lost', attempt, durationMs, ...ref })

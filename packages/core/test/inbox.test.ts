@@ -228,6 +228,33 @@ describe('retry and retention', () => {
   })
 })
 
+describe('a dead letter', () => {
+  it('keeps no bytes by default: it needs the sender to send it again', async () => {
+    const receiver = receiverOf({ store: memoryStore() })
+    const receipt = claimedOf(await receiver.receive(signed('{}'), undefined))
+    await receipt.settle({ status: 422 })
+    expect((await receiver.inbox.get(receipt.webhook.key))?.hasPayload).toBe(false)
+    expect(await receiver.inbox.retry(receipt.webhook.key)).toBe('needs_redelivery')
+  })
+
+  it('keeps the exact bytes and the headers it reads with keepBody, the signature never', async () => {
+    const store = memoryStore()
+    const receiver = receiverOf({ store, deadLetter: { keepBody: true } })
+    const request = signed('{"a":"é"}', { authorization: 'Bearer credentials', cookie: 'a=b' })
+    const receipt = claimedOf(await receiver.receive(request, undefined))
+    await receipt.settle({ status: 422 })
+    expect(await receiver.inbox.retry(receipt.webhook.key)).toBe('pending')
+    const [taken] = await store.take({ limit: 1, leaseMs: 1000, deadRetentionMs: 1000 })
+    expect(taken?.payload.body).toEqual(request.body)
+    expect(taken?.payload.headers).toEqual({
+      'content-type': 'application/json',
+      'x-github-delivery': '72d3162e-cc78-11e3-81ab-4c9367dc0958',
+      'x-github-event': 'push',
+      'x-github-hook-id': '292430182',
+    })
+  })
+})
+
 describe('a handler that owns the promise', () => {
   it('completes on return, fails on throw, dies on PermanentError', async () => {
     const thrown: unknown[] = []
@@ -310,6 +337,20 @@ describe('completion inside a transaction', () => {
       replace: { status: 503 },
     })
     expect((await store.get(receipt.webhook.key))?.code).toBe('transaction_rolled_back')
+  })
+
+  it('answers 503 when nobody can say whether the transaction committed', async () => {
+    const { store, commit } = transactional()
+    const receiver = receiverOf({
+      store: withOperations(store, { get: () => Promise.reject(storeUnavailable('down')) }),
+    })
+    const receipt = claimedOf(await receiver.receive(signed('{}'), undefined))
+    await receipt.webhook.completeIn({})
+    await commit()
+    const settlement = await receipt.settle({ status: 200 })
+    expect(settlement).toMatchObject({ state: 'processing', replace: { status: 503 } })
+    // The sender asks again and learns the truth.
+    expect((await receiver.receive(signed('{}'), undefined)).status).toBe('completed')
   })
 
   it('stays completed when the handler fails after the commit', async () => {

@@ -87,6 +87,26 @@ export function parseRequest(
   return { deliveryId, event, action, endpoint, payload, readable }
 }
 
+/**
+ * The headers that are stored with the bytes: those that the entry reads, but its signature. An allow-list, for
+ * a request may carry credentials.
+ */
+export function headersToStore(
+  provider: Provider,
+  headers: HeaderMap,
+): Readonly<Record<string, string>> {
+  const sources = [provider.deliveryId, provider.event, provider.action, provider.endpoint]
+  const names = sources.flatMap((source) =>
+    source !== undefined && 'header' in source ? [source.header] : [],
+  )
+  const kept: Record<string, string> = {}
+  for (const name of ['content-type', ...names]) {
+    const value = headers[name]
+    if (value !== undefined) kept[name] = value
+  }
+  return kept
+}
+
 function readField(source: FieldSource, headers: HeaderMap, payload: unknown): string | undefined {
   if ('header' in source) return headers[source.header]?.trim()
   if (typeof payload !== 'object' || payload === null || !Object.hasOwn(payload, source.body))
