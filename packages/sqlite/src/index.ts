@@ -1,0 +1,2 @@
+export type { SqliteDatabase, SqliteStatement } from './driver.ts'
+export { type SqliteStoreOptions, sqliteStore } from './sqlite-store.ts'

@@ -1,0 +1,118 @@
+import { WebhookInboxError } from '@webhook-inbox/core'
+import { type Connection, integer, inWriteTransaction, statement } from './statement.ts'
+
+/** The tables of one store, quoted. */
+export interface Tables {
+  /** One narrow row for each delivery. */
+  readonly records: string
+  /** Bytes beside it: the stored request, and the result for later copies. */
+  readonly contents: string
+  /** One row: schema version, identity of the store, last fence. */
+  readonly meta: string
+  /** The bare name, for indexes and messages. */
+  readonly name: string
+}
+
+export function tablesOf(name: string): Tables {
+  return { name, records: `"${name}"`, contents: `"${name}_contents"`, meta: `"${name}_meta"` }
+}
+
+const schemaVersion = 1
+
+/**
+ * `until_at` is the end of the lease (`processing`) or the next attempt time. `due_at` shows it for the rows that
+ * a worker may run and is NULL for all others; as a generated column it cannot disagree with the row.
+ * `purge_at` is NULL for work that must not be removed.
+ */
+function tableScript({ name, records, contents, meta }: Tables): string {
+  return `
+    CREATE TABLE ${meta} (
+      only INTEGER PRIMARY KEY CHECK (only = 1),
+      schema_version INTEGER NOT NULL,
+      store_id TEXT NOT NULL,
+      last_fence INTEGER NOT NULL
+    );
+    CREATE TABLE ${records} (
+      id INTEGER PRIMARY KEY,
+      provider TEXT NOT NULL,
+      endpoint TEXT NOT NULL,
+      delivery_id TEXT NOT NULL,
+      state TEXT NOT NULL CHECK (state IN ('pending', 'processing', 'completed', 'failed', 'dead')),
+      token TEXT NOT NULL,
+      fence INTEGER NOT NULL,
+      attempt INTEGER NOT NULL,
+      until_at INTEGER NOT NULL,
+      purge_at INTEGER,
+      payload_until_at INTEGER,
+      unfinished_retention INTEGER NOT NULL,
+      has_payload INTEGER NOT NULL,
+      fingerprint TEXT,
+      event TEXT,
+      action TEXT,
+      code TEXT,
+      created_at INTEGER NOT NULL,
+      updated_at INTEGER NOT NULL,
+      due_at INTEGER GENERATED ALWAYS AS (
+        CASE WHEN has_payload AND state IN ('pending', 'processing', 'failed') THEN until_at END
+      ) VIRTUAL,
+      UNIQUE (provider, endpoint, delivery_id)
+    );
+    CREATE TABLE ${contents} (
+      id INTEGER PRIMARY KEY,
+      result BLOB,
+      headers TEXT,
+      body BLOB
+    );
+    CREATE INDEX "${name}_due" ON ${records} (due_at) WHERE due_at IS NOT NULL;
+    CREATE INDEX "${name}_purge" ON ${records} (purge_at) WHERE purge_at IS NOT NULL;
+    CREATE INDEX "${name}_payload_until" ON ${records} (payload_until_at) WHERE payload_until_at IS NOT NULL;
+    CREATE INDEX "${name}_open" ON ${records} (state) WHERE state <> 'completed';
+    CREATE TRIGGER "${name}_removed" AFTER DELETE ON ${records} BEGIN
+      DELETE FROM ${contents} WHERE id = old.id;
+    END;
+  `
+}
+
+/** Creates or migrates the schema in one transaction. Safe from several processes at once; idempotent. */
+export function setUpSchema(connection: Connection, tables: Tables): void {
+  // Read first: a schema that is there needs no write lock, so a busy file does not hold up a start.
+  if (versionOf(connection, tables) === schemaVersion) return
+  inWriteTransaction(connection, () => {
+    const version = versionOf(connection, tables)
+    if (version === schemaVersion) return
+    connection.run(tableScript(tables))
+    connection.rows(
+      statement(
+        `INSERT INTO ${tables.meta} (only, schema_version, store_id, last_fence)
+         VALUES (1, :version, :storeId, 0)`,
+      ),
+      { version: schemaVersion, storeId: crypto.randomUUID() },
+    )
+  })
+}
+
+function versionOf(connection: Connection, tables: Tables): number | undefined {
+  const found = connection.rows(
+    statement(
+      `SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (:records, :meta) ORDER BY name`,
+    ),
+    { records: tables.name, meta: `${tables.name}_meta` },
+  )
+  if (found.length === 0) return undefined
+  const row =
+    found.length === 2
+      ? connection.rows(statement(`SELECT schema_version FROM ${tables.meta}`), {})[0]
+      : undefined
+  if (row === undefined) {
+    throw new WebhookInboxError(
+      'ERR_STORE_SETUP',
+      `The database has a table "${tables.name}" that is not this store's. Choose another name: sqliteStore({ table: 'my_inbox', … }).`,
+    )
+  }
+  const version = integer(row, 'schema_version')
+  if (version <= schemaVersion) return version
+  throw new WebhookInboxError(
+    'ERR_STORE_SETUP',
+    `The tables of "${tables.name}" have schema version ${version}, this package knows ${schemaVersion}: update @webhook-inbox/sqlite in this process.`,
+  )
+}
