@@ -1,0 +1,166 @@
+import {
+  type ClaimedDelivery,
+  type ClaimedReceipt,
+  createReceiver,
+  optionError,
+  type Provider,
+  type ProviderName,
+  pathMatcher,
+  receiverOptionNames,
+  rejectUnknownOptions,
+  statusHeader,
+  toResponse,
+  WebhookInboxError,
+  type WebhookOptions,
+} from '@webhook-inbox/core'
+import type { Context, ExecutionContext, MiddlewareHandler, Next } from 'hono'
+import { readBody } from './body.ts'
+import { type HeldResponse, ownResponse, settleResponse } from './held-response.ts'
+
+/** What the middleware sets on the context. */
+export interface WebhookVariables<Payload = unknown> {
+  /** The verified and claimed delivery. */
+  webhook: ClaimedDelivery<Payload>
+}
+
+/** Gives `c.get('webhook')` its type in the same route and in chained middleware. */
+export type WebhookMiddleware<Payload = unknown> = MiddlewareHandler<{
+  Variables: WebhookVariables<Payload>
+}>
+
+export type HonoWebhookOptions<Payload = unknown> = WebhookOptions<Context, Payload> & {
+  /**
+   * Answer this path only; other requests go on to the next handler. Compared with the absolute `c.req.path`,
+   * without one trailing slash. @default every request that reaches the middleware
+   */
+  readonly path?: string
+  /**
+   * A response of at most this many bytes leaves whole, after its delivery is settled. Of a larger one only the
+   * last chunk waits, and the observer hears `response_unheld`. @default 1048576 (1 MiB)
+   */
+  readonly maxHeldResponseBytes?: number
+}
+
+const optionNames: readonly string[] = [...receiverOptionNames, 'path', 'maxHeldResponseBytes']
+
+/**
+ * Guards a Hono route for GitHub webhooks: what stands behind it runs once for each verified delivery, and the
+ * status of its answer decides whether the delivery is completed.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function githubWebhook<Payload = unknown>(
+  options: HonoWebhookOptions<Payload>,
+): WebhookMiddleware<Payload> {
+  return webhook({ ...options, provider: 'github' })
+}
+
+/**
+ * Guards a Hono route for any provider of the catalogue, or for an entry of yours.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function webhook<Payload = unknown>(
+  options: HonoWebhookOptions<Payload> & { readonly provider: ProviderName | Provider },
+): WebhookMiddleware<Payload> {
+  const { path, maxHeldResponseBytes = 1024 * 1024, ...receiverOptions } = { ...options }
+  rejectUnknownOptions('webhook', { ...options }, optionNames)
+  if (!Number.isSafeInteger(maxHeldResponseBytes) || maxHeldResponseBytes <= 0) {
+    throw optionError(
+      'webhook: "maxHeldResponseBytes" must be a positive whole number, for instance 1048576.',
+    )
+  }
+  const isOurs = pathMatcher(path)
+  const receiver = createReceiver<Context, Payload>(receiverOptions)
+
+  return async (c, next) => {
+    if (!isOurs(c.req.path)) return next()
+    const receipt = await receiver.receive(
+      {
+        method: c.req.method,
+        url: c.req.url,
+        headers: c.req.raw.headers,
+        body: (maxBytes) => readBody(c.req, maxBytes),
+      },
+      c,
+    )
+    if (receipt.status === 'claimed') {
+      c.set('webhook', receipt.webhook)
+      const held = await runRoute(c, next, receipt, maxHeldResponseBytes)
+      if (held === undefined) return
+      // Emptied first: setting it twice would mix the headers of both.
+      c.res = undefined
+      c.res = held.response
+      const { pending } = held
+      if (pending !== undefined) keepAlive(c, () => pending)
+    } else {
+      // Through the context, so that headers which earlier middleware has set are kept.
+      c.res = c.newResponse(receipt.answer.body, toResponse(receipt.answer))
+    }
+    if (mayBeUntold(c.res)) {
+      // Without an end: a drain that ends aborts what other requests of this isolate still run.
+      keepAlive(c, () => receiver.inbox.drain({ timeoutMs: Number.POSITIVE_INFINITY }))
+    }
+  }
+}
+
+/**
+ * The delivery of this request, for handlers whose types do not show it.
+ * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware has run before
+ */
+export function getWebhook<Payload = unknown>(c: Context): ClaimedDelivery<Payload> {
+  const found: ClaimedDelivery<Payload> | undefined = c.get('webhook')
+  if (found !== undefined) return found
+  throw new WebhookInboxError(
+    'ERR_NO_WEBHOOK',
+    'There is no verified webhook on this request. Mount githubWebhook({ … }) on this route, before this handler.',
+  )
+}
+
+/** Runs what stands behind the middleware, and settles by its answer. Undefined: Hono makes the answer. */
+async function runRoute(
+  c: Context,
+  next: Next,
+  receipt: ClaimedReceipt,
+  maxHeldBytes: number,
+): Promise<HeldResponse | undefined> {
+  let expired = false
+  const expiry = new Promise<HeldResponse>((resolve) => {
+    receipt.onTimeout((settlement) => {
+      expired = true
+      resolve({ response: ownResponse(settlement) })
+    })
+  })
+  const run = (async () => {
+    try {
+      await next()
+    } catch (error) {
+      const { state } = await receipt.settle({ status: 500, error })
+      if (!expired) c.header(statusHeader, state)
+      throw error
+    }
+    if (expired) return undefined
+    if (c.finalized) return settleResponse(c.res, receipt, maxHeldBytes, c.error)
+    // No handler has answered: Hono says 500, whatever a look at c.res would show.
+    const { state } = await receipt.settle({ status: 500 })
+    c.header(statusHeader, state)
+    return undefined
+  })()
+  run.catch(() => {}) // after the expiry nobody waits for it
+  return Promise.race([run, expiry])
+}
+
+/** Whether the store may still have to be told what became of the delivery, because it did not answer in time. */
+function mayBeUntold({ status, headers }: Response): boolean {
+  const state = headers.get(statusHeader)
+  return state === 'refused' ? status === 503 : state !== 'completed'
+}
+
+// Elsewhere the process lives on; a Worker stops when it has answered, unless it says what it still does.
+function keepAlive(c: Context, work: () => Promise<unknown>): void {
+  let context: ExecutionContext
+  try {
+    context = c.executionCtx
+  } catch {
+    return // Hono throws where there is none
+  }
+  context.waitUntil(work())
+}
