@@ -144,23 +144,23 @@ function decide(
     }
   }
 
-  const row: RecordRow = { ...found, fingerprint: found.fingerprint ?? entry.fingerprint }
   const fingerprintMatches =
-    entry.fingerprint === undefined || row.fingerprint === entry.fingerprint
-  // The first fingerprint is kept with whichever record has none, and a dead one may have been reopened.
-  const keep = (answer: NotClaimed): Decision =>
-    row.fingerprint === found.fingerprint && row.state === found.state
-      ? { row: undefined, answer }
-      : { row, answer }
-
-  if (row.state === 'completed') {
-    const at = new Date(row.updatedAtMs)
-    return keep(
-      result === undefined
-        ? { status: 'completed', at, fingerprintMatches }
-        : { status: 'completed', at, result, fingerprintMatches },
-    )
+    found.fingerprint === undefined ||
+    entry.fingerprint === undefined ||
+    found.fingerprint === entry.fingerprint
+  if (found.state === 'completed') {
+    const at = new Date(found.updatedAtMs)
+    const answer = { status: 'completed', at, fingerprintMatches } as const
+    return { row: undefined, answer: result === undefined ? answer : { ...answer, result } }
   }
+
+  const row: RecordRow = { ...found, fingerprint: found.fingerprint ?? entry.fingerprint }
+  const storesPayload = entry.mode === 'queued' && !found.hasPayload && entry.payload !== undefined
+  const keep = (answer: NotClaimed): Decision =>
+    storesPayload || row.fingerprint !== found.fingerprint || row.state !== found.state
+      ? { row, answer, storesPayload }
+      : { row: undefined, answer }
+
   if (row.state === 'processing' && row.token === entry.token) {
     row.untilAtMs = nowMs + entry.leaseMs
     return { row, answer: { status: 'claimed', fingerprintMatches } }
@@ -173,14 +173,14 @@ function decide(
   }
 
   if (entry.mode === 'queued') {
-    const answer = { status: 'pending', fresh: false, fingerprintMatches } as const
-    if (row.hasPayload || entry.payload === undefined) return keep(answer)
     // A copy brings the bytes that an inline claim did not keep: from here a worker can finish the work.
-    row.hasPayload = true
-    row.purgeAtMs = undefined
-    return { row, answer, storesPayload: true }
+    if (storesPayload) {
+      row.hasPayload = true
+      row.purgeAtMs = undefined
+    }
+    if (!isHeldLive(row, nowMs))
+      return keep({ status: 'pending', fresh: false, fingerprintMatches })
   }
-
   if (isHeldLive(row, nowMs))
     return keep({ status: 'processing', leaseMs: row.untilAtMs - nowMs, fingerprintMatches })
   const spent = entry.maxAttempts !== undefined && row.attempt >= entry.maxAttempts

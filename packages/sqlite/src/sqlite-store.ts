@@ -2,6 +2,7 @@ import {
   optionError,
   rejectUnknownOptions,
   type Store,
+  type StoredPayload,
   storeUnavailable,
   WebhookInboxError,
 } from '@webhook-inbox/core'
@@ -164,16 +165,23 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
 
   return Object.freeze({
     name: 'sqlite',
-    claim: (entries) => read((nowMs) => claim(connection, entries, nowMs)),
+    claim: (entries) => {
+      const asked = entries.map((entry) => ({ ...entry, ...copyOfPayload(entry) }))
+      return read((nowMs) => claim(connection, asked, nowMs))
+    },
     renew: (hold, leaseMs) => write((nowMs) => settling.renew(connection, hold, leaseMs, nowMs)),
-    complete: (hold, settled, tx) =>
-      tx === undefined
+    complete: (hold, { result, ...rest }, tx) => {
+      const settled = { ...rest, ...(result === undefined ? {} : { result: result.slice() }) }
+      return tx === undefined
         ? write((nowMs) => settling.complete(connection, hold, settled, nowMs))
-        : join(tx, (joined) => settling.complete(joined, hold, settled, clock())),
-    fail: (hold, failure, tx) =>
-      tx === undefined
+        : join(tx, (joined) => settling.complete(joined, hold, settled, clock()))
+    },
+    fail: (hold, options, tx) => {
+      const failure = { ...options, ...copyOfPayload(options) }
+      return tx === undefined
         ? write((nowMs) => settling.fail(connection, hold, failure, nowMs))
-        : join(tx, (joined) => settling.fail(joined, hold, failure, clock())),
+        : join(tx, (joined) => settling.fail(joined, hold, failure, clock()))
+    },
     release: (hold) => write((nowMs) => settling.release(connection, hold, nowMs)),
     abandon: (key, token) => write((nowMs) => settling.abandon(connection, key, token, nowMs)),
     take: (wanted) => write((nowMs) => take(connection, wanted, nowMs)),
@@ -191,6 +199,14 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
       if (isOwn) database.close()
     },
   } satisfies Store)
+}
+
+// A call may wait for a lock: what the caller does to its buffer meanwhile is no change of the record.
+function copyOfPayload({ payload }: { readonly payload?: StoredPayload }): {
+  readonly payload?: StoredPayload
+} {
+  if (payload === undefined) return {}
+  return { payload: { body: payload.body.slice(), headers: { ...payload.headers } } }
 }
 
 function transactionOf(tx: unknown): Connection {
