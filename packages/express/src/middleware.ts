@@ -1,0 +1,85 @@
+/** Webhooks on Express 4 and 5: verifies and claims before the route handler, settles by its final status. */
+import {
+  type ClaimedDelivery,
+  createReceiver,
+  type Provider,
+  type ProviderName,
+  pathMatcher,
+  type WebhookOptions,
+} from '@webhook-inbox/core'
+import {
+  getWebhook as getNodeWebhook,
+  heldResponseLimit,
+  type NodeOnlyOptions,
+  receiveNode,
+} from '@webhook-inbox/node'
+import type { Request, RequestHandler, Response } from 'express'
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** The delivery that this request has claimed. Absent on routes without the webhook middleware. */
+      webhook?: ClaimedDelivery
+      /** The bytes of the body as they came. */
+      rawBody?: Uint8Array
+    }
+  }
+}
+
+/** A handler's context on Express. */
+export interface ExpressContext {
+  readonly req: Request
+  readonly res: Response
+}
+
+export type ExpressWebhookOptions<Payload = unknown> = WebhookOptions<ExpressContext, Payload> &
+  NodeOnlyOptions
+
+/**
+ * Guards a route, or with `path` an application, for GitHub webhooks: the handlers after it run once for each
+ * delivery, with `req.webhook`, the payload as `req.body` and the bytes as `req.rawBody`.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function githubWebhook<Payload = unknown>(
+  options: ExpressWebhookOptions<Payload>,
+): RequestHandler {
+  return webhook({ ...options, provider: 'github' })
+}
+
+/**
+ * {@link githubWebhook} for any provider of the catalogue, or for an entry of yours.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function webhook<Payload = unknown>(
+  options: ExpressWebhookOptions<Payload> & { readonly provider: ProviderName | Provider },
+): RequestHandler {
+  const { path, maxHeldResponseBytes, ...receiverOptions } = options
+  const isOurs = pathMatcher(path)
+  const limit = heldResponseLimit(maxHeldResponseBytes)
+  const receiver = createReceiver(receiverOptions)
+
+  return (req, res, next) => {
+    if (!isOurs(req.path)) {
+      next()
+      return
+    }
+    receiveNode(req, res, receiver, { context: { req, res }, maxHeldResponseBytes: limit }).then(
+      (claim) => {
+        if (claim === undefined) return
+        req.body = claim.webhook.payload
+        // Express 4's parsers look at this mark, those of Express 5 at the stream.
+        Reflect.set(req, '_body', true)
+        next()
+      },
+      next,
+    )
+  }
+}
+
+/**
+ * The delivery that this request has claimed.
+ * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware ran before this handler
+ */
+export function getWebhook(req: Pick<Request, 'webhook'>): ClaimedDelivery {
+  return getNodeWebhook(req)
+}

@@ -1,0 +1,347 @@
+/**
+ * Holds a response, head included, until its delivery is settled: a sender that saw 2xx gets no second run.
+ *
+ * While it is held the response says about itself what it would say if it were sent. Node keeps that in two places,
+ * the rendered head (`_header`) and `finished`: both are set when the handler sends and cleared before the real
+ * sending, so that every check and every error of a late call is Node's own.
+ */
+import {
+  type IncomingMessage,
+  type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
+  ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
+import {
+  type Answer,
+  type ClaimedReceipt,
+  type Settlement,
+  statusHeader,
+} from '@webhook-inbox/core'
+import { writeAnswer } from './answer.ts'
+import { watchHangUp } from './hang-up.ts'
+import { keepSocketOpen } from './socket-guard.ts'
+
+/** The default of `maxHeldResponseBytes`: 1 MiB. */
+export const defaultMaxHeldResponseBytes: number = 1024 * 1024
+
+export interface HoldOptions {
+  /** What the answer settles. */
+  readonly receipt: Pick<ClaimedReceipt, 'settle' | 'onTimeout' | 'reportUnheld'>
+  /** Above this many bytes the response flows and only its last chunk waits. @default 1 MiB */
+  readonly maxHeldResponseBytes?: number
+}
+
+export interface HeldResponse {
+  /** Tells what the handler threw, where the framework shows it: refines a failure into permanent or retryable. */
+  noteError(error: unknown): void
+}
+
+interface Head {
+  readonly status: number
+  readonly message: string
+  /** By `writeHead` or `flushHeaders`, before the first byte of the body was known. */
+  readonly explicit: boolean
+}
+
+interface Write {
+  readonly chunk: string | Uint8Array
+  readonly encoding: BufferEncoding | undefined
+}
+
+type Method = (...args: never[]) => unknown
+type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
+
+/**
+ * Holds `res` from now until the claim is settled by the status of the answer that the handler gives, then sends
+ * that answer, or the settlement's in its place. Restores the methods it replaces.
+ */
+export function holdResponse(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { receipt, maxHeldResponseBytes = defaultMaxHeldResponseBytes }: HoldOptions,
+): HeldResponse {
+  const { writeHead, write, end, flushHeaders, destroy } = res
+  const headersBefore = res.getHeaders()
+  let head: Head | undefined
+  let writes: Write[] = []
+  let heldBytes = 0
+  /** Nobody is there to read any more. */
+  let gone = false
+  /** The real head is out. */
+  let flowing = false
+  let ended = false
+  let released = false
+  let thrown: { readonly error: unknown } | undefined
+
+  const restore = replaceProperties(res, {
+    writeHead: { value: onWriteHead },
+    write: { value: onWrite },
+    end: { value: onEnd },
+    flushHeaders: { value: onFlushHeaders },
+    destroy: { value: onDestroy },
+    writableFinished: { get: () => false },
+    writableLength: { get: () => heldBytes + (res.socket?.writableLength ?? 0) },
+  })
+  const watch = watchHangUp(req, res, {
+    broken() {
+      gone = true
+      if (!ended) settle(500, undefined)
+    },
+    gone() {
+      gone = true
+    },
+    stranded({ errored }) {
+      const failed = errored !== null && !isPrematureClose(errored)
+      if (!ended) settle(failed ? 500 : (head?.status ?? res.statusCode), undefined)
+    },
+  })
+  receipt.onTimeout((settlement) => {
+    if (!ended) release(settlement, undefined)
+  })
+
+  function real(method: Method, args: readonly unknown[]): unknown {
+    return Reflect.apply(method, res, args)
+  }
+
+  function sendHead(explicit: boolean): void {
+    if (head !== undefined) return
+    // Node's own checks and errors, on a response that is never sent.
+    const probe = new ServerResponse(req)
+    probe.writeHead(res.statusCode, res.statusMessage)
+    head = { status: res.statusCode, message: probe.statusMessage, explicit }
+    res.statusMessage = probe.statusMessage
+    Reflect.set(res, '_header', `HTTP/1.1 ${head.status} ${head.message}\r\n\r\n`)
+  }
+
+  function onWriteHead(status: number, second?: string | Headers, third?: Headers): ServerResponse {
+    if (released || head !== undefined) {
+      real(writeHead, withoutTail([status, second, third]))
+      return res
+    }
+    Reflect.apply(ServerResponse.prototype.writeHead, new ServerResponse(req), [
+      status,
+      second,
+      third,
+    ])
+    applyHeaders(res, third ?? (typeof second === 'string' ? undefined : second))
+    res.statusCode = Math.trunc(status)
+    if (typeof second === 'string') res.statusMessage = second
+    sendHead(true)
+    return res
+  }
+
+  function onFlushHeaders(): void {
+    if (released || flowing) real(flushHeaders, [])
+    else sendHead(true)
+  }
+
+  function onWrite(...args: unknown[]): boolean {
+    if (released || ended) return real(write, args) !== false
+    const { chunk, encoding, callback } = readArguments(args)
+    if (!isChunk(chunk)) return new ServerResponse(req).write(chunk)
+    sendHead(false)
+    // A handler may wait for this before it goes on to end the response.
+    if (callback !== undefined) process.nextTick(callback)
+    const size = sizeOf(chunk, encoding)
+    if (gone || size === 0) return true
+    // Copied: a handler that was told that its chunk is written may use the buffer again.
+    writes.push({ chunk: typeof chunk === 'string' ? chunk : Buffer.from(chunk), encoding })
+    heldBytes += size
+    return heldBytes > maxHeldResponseBytes ? flow() : true
+  }
+
+  /** Sends all but the last chunk before the delivery is settled. */
+  function flow(): boolean {
+    const last = writes.pop()
+    let wantsMore = true
+    if (writes.length > 0) {
+      if (!flowing) receipt.reportUnheld()
+      wantsMore = sendWrites('processing')
+    }
+    writes = last === undefined ? [] : [last]
+    return wantsMore || gone
+  }
+
+  function onEnd(...args: unknown[]): ServerResponse {
+    if (released || ended) {
+      real(end, args)
+      return res
+    }
+    const { chunk, encoding, callback } = readArguments(args)
+    if (chunk && !isChunk(chunk)) new ServerResponse(req).end(chunk)
+    sendHead(false)
+    ended = true
+    res.finished = true
+    const letGo = keepSocketOpen(req.socket, res)
+    const last = chunk ? [chunk, encoding, callback] : callback === undefined ? [] : [callback]
+    settle(head?.status ?? res.statusCode, (state) => {
+      sendWrites(state)
+      real(end, withoutTail(last))
+    }).then(letGo)
+    return res
+  }
+
+  function onDestroy(error?: Error): ServerResponse {
+    if (ended && !released) {
+      // Unheld, the answer would be with the kernel by now.
+      req.socket.destroy(error)
+      return res
+    }
+    watch.destroyed()
+    real(destroy, error === undefined ? [] : [error])
+    return res
+  }
+
+  function sendWrites(state: Settlement['state']): boolean {
+    if (!flowing && head !== undefined) {
+      flowing = true
+      Reflect.set(res, '_header', null)
+      res.statusCode = head.status
+      res.statusMessage = head.message
+      res.setHeader(statusHeader, state)
+      if (head.explicit) real(writeHead, [head.status])
+    }
+    let wantsMore = true
+    for (const { chunk, encoding } of writes)
+      wantsMore = real(write, withoutTail([chunk, encoding])) !== false
+    writes = []
+    return wantsMore
+  }
+
+  async function settle(
+    status: number,
+    send: ((state: Settlement['state']) => void) | undefined,
+  ): Promise<void> {
+    const end = thrown === undefined ? { status } : { status, error: thrown.error }
+    release(await receipt.settle(end), send)
+  }
+
+  function release(
+    { state, replace }: Settlement,
+    send: ((state: Settlement['state']) => void) | undefined,
+  ): void {
+    if (released) return
+    released = true
+    watch.stop()
+    restore()
+    res.finished = false
+    try {
+      if (replace === undefined) send?.(state)
+      // The head is out: an answer that breaks off is the only other way to say that it does not hold.
+      else if (flowing) res.destroy()
+      else replaceAnswer(replace)
+    } catch (error) {
+      res.destroy(error instanceof Error ? error : undefined)
+    }
+  }
+
+  function replaceAnswer(answer: Answer): void {
+    Reflect.set(res, '_header', null)
+    for (const name of res.getHeaderNames()) {
+      // Removing one of these tells Node never to send it.
+      if (name !== 'connection' && name !== 'date') res.removeHeader(name)
+    }
+    for (const [name, value] of Object.entries(headersBefore)) {
+      if (value !== undefined) res.setHeader(name, value)
+    }
+    res.addTrailers({})
+    res.statusMessage = STATUS_CODES[answer.status] ?? ''
+    writeAnswer(req, res, answer)
+  }
+
+  return {
+    noteError(error) {
+      thrown = { error }
+    },
+  }
+}
+
+/** @returns a function that puts back what was there, except where somebody has wrapped the replacement since */
+function replaceProperties(
+  target: object,
+  replacements: Readonly<Record<string, PropertyDescriptor>>,
+): () => void {
+  const before = Object.keys(replacements).map(
+    (name) => [name, Object.getOwnPropertyDescriptor(target, name)] as const,
+  )
+  for (const [name, replacement] of Object.entries(replacements)) {
+    const kind = 'value' in replacement ? { writable: true } : {}
+    Object.defineProperty(target, name, {
+      configurable: true,
+      enumerable: true,
+      ...kind,
+      ...replacement,
+    })
+  }
+  return () => {
+    for (const [name, descriptor] of before) {
+      const now = Object.getOwnPropertyDescriptor(target, name)
+      if (now?.value !== replacements[name]?.value) continue
+      if (descriptor === undefined) Reflect.deleteProperty(target, name)
+      else Object.defineProperty(target, name, descriptor)
+    }
+  }
+}
+
+// As Node does it: later values replace those that are set, repeated names of a list stay apart.
+function applyHeaders(res: ServerResponse, headers: Headers | undefined): void {
+  if (headers === undefined || headers === null) return
+  if (!Array.isArray(headers)) {
+    for (const [name, value] of Object.entries(headers)) {
+      if (name !== '' && value !== undefined) res.setHeader(name, value)
+    }
+    return
+  }
+  const pairs = pairsOf(headers)
+  for (const [name] of pairs) res.removeHeader(name)
+  for (const [name, value] of pairs) res.appendHeader(name, value)
+}
+
+function pairsOf(list: readonly OutgoingHttpHeader[]): (readonly [string, string | string[]])[] {
+  const flat = list.flatMap((item) =>
+    Array.isArray(item) && Array.isArray(list[0]) ? item : [item],
+  )
+  const pairs: (readonly [string, string | string[]])[] = []
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    const value = flat[index + 1]
+    pairs.push([String(flat[index]), Array.isArray(value) ? value : String(value)])
+  }
+  return pairs
+}
+
+/** The three ways to call `write` and `end`. */
+function readArguments([chunk, encoding, callback]: readonly unknown[]): {
+  readonly chunk: unknown
+  readonly encoding: BufferEncoding | undefined
+  readonly callback: (() => void) | undefined
+} {
+  if (isFunction(chunk)) return { chunk: undefined, encoding: undefined, callback: chunk }
+  if (isFunction(encoding)) return { chunk, encoding: undefined, callback: encoding }
+  return {
+    chunk,
+    encoding: typeof encoding === 'string' && Buffer.isEncoding(encoding) ? encoding : undefined,
+    callback: isFunction(callback) ? callback : undefined,
+  }
+}
+
+function isFunction(value: unknown): value is () => void {
+  return typeof value === 'function'
+}
+
+function isChunk(chunk: unknown): chunk is string | Uint8Array {
+  return typeof chunk === 'string' || chunk instanceof Uint8Array
+}
+
+function sizeOf(chunk: string | Uint8Array, encoding: BufferEncoding | undefined): number {
+  return typeof chunk === 'string' ? Buffer.byteLength(chunk, encoding) : chunk.byteLength
+}
+
+// Wrapped methods look at how many arguments they get.
+function withoutTail(args: readonly unknown[]): readonly unknown[] {
+  return args.slice(0, args.findLastIndex((value) => value !== undefined) + 1)
+}
+
+function isPrematureClose(error: Error): boolean {
+  return Reflect.get(error, 'code') === 'ERR_STREAM_PREMATURE_CLOSE' || error.name === 'AbortError'
+}

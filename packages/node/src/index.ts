@@ -1,0 +1,23 @@
+export { writeAnswer } from './answer.ts'
+export { captureRawBody, readNodeBody } from './body.ts'
+export {
+  defaultMaxHeldResponseBytes,
+  type HeldResponse,
+  type HoldOptions,
+  holdResponse,
+} from './hold.ts'
+export {
+  heldResponseLimit,
+  type NodeClaim,
+  type NodeOnlyOptions,
+  type ReceiveOptions,
+  receiveNode,
+} from './receive.ts'
+export { getWebhook } from './request.ts'
+export {
+  githubWebhook,
+  type NodeContext,
+  type NodeListener,
+  type NodeWebhookOptions,
+  webhook,
+} from './webhook.ts'

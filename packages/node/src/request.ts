@@ -1,0 +1,24 @@
+/** What a request carries once its webhook is verified and claimed. */
+import type { IncomingMessage } from 'node:http'
+import { type ClaimedDelivery, WebhookInboxError } from '@webhook-inbox/core'
+
+declare module 'node:http' {
+  interface IncomingMessage {
+    /** The delivery that this request has claimed. Absent on routes without the webhook middleware. */
+    webhook?: ClaimedDelivery
+    /** The bytes of the body as they came. */
+    rawBody?: Uint8Array
+  }
+}
+
+/**
+ * The delivery that this request has claimed.
+ * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware ran before this handler
+ */
+export function getWebhook(req: Pick<IncomingMessage, 'webhook'>): ClaimedDelivery {
+  if (req.webhook !== undefined) return req.webhook
+  throw new WebhookInboxError(
+    'ERR_NO_WEBHOOK',
+    'There is no verified webhook on this request. Mount githubWebhook({ secret, store }) on this route, before the handler that reads it.',
+  )
+}

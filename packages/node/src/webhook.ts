@@ -1,0 +1,102 @@
+/** Webhooks on plain node:http, and on everything that has connect-style middleware. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  createReceiver,
+  optionError,
+  type Provider,
+  type ProviderName,
+  pathMatcher,
+  refusalAnswer,
+  type WebhookOptions,
+} from '@webhook-inbox/core'
+import { writeAnswer } from './answer.ts'
+import type { HeldResponse } from './hold.ts'
+import { heldResponseLimit, type NodeOnlyOptions, receiveNode } from './receive.ts'
+
+/** A handler's context on node:http. */
+export interface NodeContext {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+}
+
+export type NodeWebhookOptions<Payload = unknown> = WebhookOptions<NodeContext, Payload> &
+  NodeOnlyOptions
+
+/**
+ * Answers a request, or calls `next` with `req.webhook` set and the response held: the answer given after `next`
+ * settles the delivery. What `next` throws or rejects with counts as the handler's error.
+ */
+export type NodeListener = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  next?: (error?: unknown) => unknown,
+) => void
+
+/**
+ * A listener, or connect-style middleware, for GitHub webhooks.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function githubWebhook<Payload = unknown>(
+  options: NodeWebhookOptions<Payload>,
+): NodeListener {
+  return webhook({ ...options, provider: 'github' })
+}
+
+/**
+ * A listener, or connect-style middleware, for any provider of the catalogue or for an entry of yours.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function webhook<Payload = unknown>(
+  options: NodeWebhookOptions<Payload> & { readonly provider: ProviderName | Provider },
+): NodeListener {
+  const { path, maxHeldResponseBytes, ...receiverOptions } = options
+  const isOurs = pathMatcher(path)
+  const limit = heldResponseLimit(maxHeldResponseBytes)
+  const receiver = createReceiver(receiverOptions)
+
+  return (req, res, next) => {
+    if (next === undefined && options.handler === undefined) {
+      throw optionError(
+        'webhook: there is nobody to run the delivery. Pass handler: async (webhook) => { … }, or call the middleware with a third argument: guard(req, res, () => { … }).',
+      )
+    }
+    if (!isOurs(req.url ?? '/')) {
+      if (next === undefined) writeAnswer(req, res, refusalAnswer('not_found'))
+      else next()
+      return
+    }
+    receiveNode(req, res, receiver, { context: { req, res }, maxHeldResponseBytes: limit }).then(
+      (claim) => {
+        if (claim !== undefined && next !== undefined) runNext(res, next, claim)
+      },
+      (error: unknown) => {
+        if (next === undefined) res.destroy(error instanceof Error ? error : undefined)
+        else next(error)
+      },
+    )
+  }
+}
+
+// An error that reaches us here has found no framework that answers it.
+async function runNext(
+  res: ServerResponse,
+  next: () => unknown,
+  held: HeldResponse,
+): Promise<void> {
+  try {
+    await next()
+  } catch (error) {
+    held.noteError(error)
+    if (res.headersSent) {
+      res.destroy()
+      return
+    }
+    res.statusCode = statusOf(error)
+    res.end()
+  }
+}
+
+function statusOf(error: unknown): number {
+  const status = typeof error === 'object' && error !== null ? Reflect.get(error, 'status') : 0
+  return Number.isInteger(status) && status >= 400 && status < 600 ? status : 500
+}
