@@ -7,7 +7,7 @@ import {
   toResponse,
 } from '@webhook-inbox/core'
 
-// A body may not stand beside these; some servers hold one until they send, and throw when it is looked at.
+// No body may stand beside these. Node's server keeps one all the same, and throws when it is looked at.
 const bodilessStatuses = new Set([101, 204, 205, 304])
 
 /** A response that was settled before its first byte can leave. */
@@ -123,7 +123,10 @@ function copied(
 ): Response {
   const headers = new Headers(response.headers)
   headers.set(statusHeader, state)
-  return new Response(body, { status: response.status, statusText: response.statusText, headers })
+  const { status } = response
+  return body === null
+    ? new Response(null, { status, headers })
+    : new Response(body, { status, statusText: response.statusText, headers })
 }
 
 async function joined(
