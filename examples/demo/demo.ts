@@ -82,7 +82,7 @@ body='{"zen":"Keep it logically awesome."}'
 signature=$(printf %s "$body" | openssl dgst -sha256 -hmac '${secret}' | sed 's/^.* //')
 id=demo-$(date +%s)
 for url in ${urls}; do
-  curl -s -w '%{http_code}\\n' "$url" -H 'content-type: application/json' -H 'x-github-event: push' \\
+  curl -s -w ' %{http_code}\\n' "$url" -H 'content-type: application/json' -H 'x-github-event: push' \\
     -H "x-github-delivery: $id" -H "x-hub-signature-256: sha256=$signature" -d "$body"
 done
 `)
