@@ -102,8 +102,9 @@ export function ignoredAnswer(status: 'ignored' | 'ping', deliveryId: string): A
   return success(status === 'ping' ? 200 : 202, status, deliveryId)
 }
 
-export function completedAnswer(deliveryId: string): Answer {
-  return success(200, 'completed', deliveryId)
+/** The answer to a run that did its work; `processing` while the store could not be told yet. */
+export function doneAnswer(state: 'completed' | 'processing', deliveryId: string): Answer {
+  return success(200, state, deliveryId)
 }
 
 export function runProblemAnswer(

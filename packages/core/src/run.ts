@@ -6,7 +6,7 @@ import type { DeliveryRef } from './observer.ts'
 import { isSettleAs, type RunEnd, type SettleAs, settleAs } from './outcome.ts'
 import { headersToStore } from './providers/interpret.ts'
 import type { Handler, ReceiverSettings } from './receiver-options.ts'
-import { type Answer, completedAnswer, runProblemAnswer } from './response.ts'
+import { type Answer, doneAnswer, runProblemAnswer } from './response.ts'
 
 /** A delivery to be run now, by the caller, who then settles it. */
 export interface ClaimedReceipt<Payload = unknown> {
@@ -195,11 +195,13 @@ export async function runHandler<Context, Payload>(
       const status = isPermanentError(error) ? 422 : 500
       const settlement = await receipt.settle({ status, error })
       // completeIn() had committed before the handler threw: the work is done.
-      if (settlement.state === 'completed') return [settlement, completedAnswer(deliveryId)]
+      if (settlement.state === 'completed') return [settlement, doneAnswer('completed', deliveryId)]
       const code = status === 422 ? 'handler_rejected' : 'handler_failed'
       return [settlement, runProblemAnswer(status, code, settlement.state)]
     }
-    return [await receipt.settle({ status: 200 }), completedAnswer(deliveryId)]
+    const settlement = await receipt.settle({ status: 200 })
+    const known = settlement.state === 'processing' ? 'processing' : 'completed'
+    return [settlement, doneAnswer(known, deliveryId)]
   }
 
   const expiry = new Promise<readonly [Settlement, Answer]>((resolve) => {
