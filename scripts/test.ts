@@ -1,4 +1,4 @@
-// The one test command: lint, types, build, packages, then the suite. Ends with one line: "N passed, N failed".
+// The one test command: lint, types, the packages as they are published, then the suite. Ends with one line: "N passed, N failed".
 // With arguments only the suite runs, and they go to vitest: `pnpm test packages/koa -t drain`.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,6 @@ const modules = join(root, 'node_modules')
 const checks: readonly (readonly [name: string, ...args: string[]])[] = [
   ['lint', join(modules, '@biomejs/biome/bin/biome'), 'check', '.'],
   ['types', join(modules, 'typescript/bin/tsc'), '--noEmit'],
-  ['build', join(root, 'scripts/build.ts')],
   ['packages', join(root, 'scripts/package-check.ts')],
 ]
 

@@ -1,6 +1,14 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -17,14 +25,18 @@ mkdirSync(join(import.meta.dirname, '.tmp'), { recursive: true })
 const folder = mkdtempSync(join(import.meta.dirname, '.tmp/readme-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-const blocks = [...readme.matchAll(/^```ts ?(\w*)\n([\s\S]*?)^```$/gm)].map(
-  ([, name, code = ''], index) => ({ name: name || `block-${index + 1}`, code }),
-)
+const packages = join(root, 'packages')
+const blocks = [
+  ...blocksOf('readme', readme),
+  ...readdirSync(packages).flatMap((name) =>
+    blocksOf(`package-${name}`, readFileSync(join(packages, name, 'README.md'), 'utf8')),
+  ),
+]
 for (const { name, code } of blocks) writeFileSync(join(folder, `${name}.ts`), code)
 
-describe('README', () => {
-  it('shows code that compiles', async () => {
-    expect(blocks.length).toBeGreaterThan(5)
+describe('what the READMEs show', () => {
+  it('compiles', async () => {
+    expect(blocks.length).toBeGreaterThan(15)
     writeFileSync(
       join(folder, 'tsconfig.json'),
       JSON.stringify({ extends: '../../../tsconfig.json', include: ['*.ts'] }),
@@ -36,7 +48,7 @@ describe('README', () => {
     expect(stdout).toBe('')
   })
 
-  it.each(['express', 'koa', 'hono', 'node'])('shows a %s receiver that works', async (name) => {
+  it.each(['express', 'koa', 'hono', 'node'])('%s: a receiver that works', async (name) => {
     const code = readFileSync(join(folder, `${name}.ts`), 'utf8')
     expect(code.trim().split('\n').length).toBeLessThanOrEqual(name === 'node' ? 18 : 15)
     const port = await freePort()
@@ -59,7 +71,7 @@ describe('README', () => {
     }
   })
 
-  it('shows a fetch receiver that works', async () => {
+  it('fetch: a receiver that works', async () => {
     vi.stubEnv('WEBHOOK_SECRET', secret)
     const loaded: { readonly default: { fetch(request: Request): Promise<Response> } } =
       await import(pathToFileURL(join(folder, 'fetch.ts')).href)
@@ -69,12 +81,18 @@ describe('README', () => {
     )
   })
 
-  it('names files that are there', () => {
+  it('links to files that are there', () => {
     const links = [...readme.matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map(([, link = '']) => link)
     expect(links.length).toBeGreaterThan(2)
     expect(links.filter((link) => !existsSync(join(root, link)))).toEqual([])
   })
 })
+
+function blocksOf(where: string, text: string): { readonly name: string; readonly code: string }[] {
+  return [...text.matchAll(/^```ts ?(\w*)\n([\s\S]*?)^```$/gm)].map(
+    ([, name, code = ''], index) => ({ name: name || `${where}-${index + 1}`, code }),
+  )
+}
 
 /** A forged request is refused, a genuine one runs, its copy is answered. */
 async function accepts(send: (request: RequestInit) => Promise<Response>): Promise<void> {

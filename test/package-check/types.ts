@@ -1,0 +1,70 @@
+// Compiled in an empty folder against the installed packages, as a consumer's file.
+import { createServer } from 'node:http'
+import {
+  createInbox,
+  createReceiver,
+  githubWebhook as onFetch,
+  PermanentError,
+  type Provider,
+  providers,
+  type Store,
+  verify,
+} from '@webhook-inbox/core'
+import { captureRawBody, getWebhook, githubWebhook as onExpress } from '@webhook-inbox/express'
+import { githubWebhook as onHono } from '@webhook-inbox/hono'
+import { githubWebhook as onKoa } from '@webhook-inbox/koa'
+import { githubWebhook as onNode } from '@webhook-inbox/node'
+import { sqliteStore } from '@webhook-inbox/sqlite'
+import { signRequest, storeGuarantees } from '@webhook-inbox/testkit'
+import express from 'express'
+import { Hono } from 'hono'
+import Koa from 'koa'
+
+const secret = 'a secret'
+const store: Store = sqliteStore({ path: 'inbox.db' })
+const inbox = createInbox({ store, observer: (event) => console.log(event.type) })
+const path = '/webhooks/github'
+
+const app = express()
+app.use('/other', express.json({ verify: captureRawBody }))
+app.post(path, onExpress({ secret, inbox }), (req, res) => {
+  const event: string = getWebhook(req).event
+  const attempt: number | undefined = req.webhook?.attempt
+  res.json({ event, attempt })
+})
+
+new Koa().use(onKoa({ secret, store, path })).use((ctx) => {
+  ctx.body = ctx.state.webhook.id
+})
+
+new Hono().post(path, onHono({ secret, store }), (c) => c.text(c.get('webhook').id))
+
+createServer(
+  onNode({
+    secret,
+    store,
+    handler: (webhook, { req }) => {
+      if (req.url === undefined || webhook.fence < 1) throw new PermanentError('odd')
+    },
+  }),
+)
+
+const handle: (request: Request) => Promise<Response> = onFetch({
+  secret: async () => [secret],
+  store,
+  handler: async (webhook) => webhook.completeIn({}),
+})
+
+const entry: Provider = { ...providers.github, name: 'ours' }
+const receiver = createReceiver({ provider: entry, secret, store })
+
+export async function use(): Promise<void> {
+  const signed = await signRequest('github', { secret, event: 'push' })
+  const receipt = await receiver.receive({ ...signed, url: path, body: new Uint8Array() }, {})
+  if (receipt.status !== 'claimed') console.log(receipt.answer.status)
+  const verified = await verify('github', { ...signed, secret, body: new Uint8Array() })
+  if (verified.valid) console.log(verified.delivery.event)
+  else console.log(verified.code)
+  await handle(new Request('https://hooks.example.test/', signed))
+  console.log(typeof storeGuarantees)
+}
