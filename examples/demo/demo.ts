@@ -62,8 +62,11 @@ function resultOf(receiver: ReceiverProcess, traffic: Traffic | undefined): Resu
 }
 
 function showProgress(traffic: readonly Traffic[]): void {
-  const parts = traffic.map(({ done }, index) => `${frameworks[index]} ${done}`)
-  console.log(`  ${parts.join('   ')}   of ${deliveries.length} each`)
+  const parts = traffic.map(({ done, waitsForLease }, index) => {
+    const note = waitsForLease ? ' (killed; waiting for its lease to end)' : ''
+    return `${frameworks[index]} ${done}/${deliveries.length}${note}`
+  })
+  console.log(`  ${parts.join('   ')}`)
 }
 
 function showRun(framework: string, { phase, event, id, attempt, fence }: RunRecord): void {

@@ -11,6 +11,8 @@ export interface Traffic {
   readonly answers: Answers
   /** Deliveries that are done with all their copies. */
   readonly done: number
+  /** The receiver was killed, and what it had claimed is not free yet. */
+  readonly waitsForLease: boolean
   run(): Promise<void>
 }
 
@@ -32,6 +34,7 @@ export function createTraffic(
     unexpected: [],
   }
   let done = 0
+  let waitsForLease = false
 
   async function post({ headers, body }: Delivery): Promise<number> {
     const response = await fetch(receiver.url, {
@@ -99,9 +102,11 @@ export function createTraffic(
     const cutOff = send(killed)
     await receiver.started(killed.id)
     await receiver.kill()
+    waitsForLease = true
     await cutOff
     await receiver.start()
     while ((await send(killed)) === 202) await sleep(200)
+    waitsForLease = false
     await send(killed)
     done += 1
   }
@@ -110,6 +115,9 @@ export function createTraffic(
     answers,
     get done() {
       return done
+    },
+    get waitsForLease() {
+      return waitsForLease
     },
     async run() {
       const numbered = [...deliveries.entries()]
