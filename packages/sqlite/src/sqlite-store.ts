@@ -112,7 +112,7 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
 
   /** Runs work inside the caller's transaction: on their connection, at once, before anything is awaited. */
   async function join<T>(tx: unknown, work: (joined: Connection) => T): Promise<T> {
-    const joined = transactionOf(tx)
+    const joined = transactionOf(tx, database)
     return createLine(busyTimeoutMs).run(() => {
       if (closed) throw storeUnavailable('The SQLite store is closed.')
       try {
@@ -209,11 +209,18 @@ function copyOfPayload({ payload }: { readonly payload?: StoredPayload }): {
   return { payload: { body: payload.body.slice(), headers: { ...payload.headers } } }
 }
 
-function transactionOf(tx: unknown): Connection {
+function transactionOf(tx: unknown, database: SqliteDatabase): Connection {
   if (!isSqliteDatabase(tx)) {
     throw new WebhookInboxError(
       'ERR_TRANSACTION',
       'completeIn(tx): pass the SQLite connection on which your transaction is open (of node:sqlite, better-sqlite3 or bun:sqlite), not a wrapper or a statement.',
+    )
+  }
+  // Two copies of SQLite in one process do not see each other's locks, and break the file.
+  if (tx !== database && tx.prepare !== database.prepare) {
+    throw new WebhookInboxError(
+      'ERR_TRANSACTION',
+      'completeIn(tx): that connection belongs to another SQLite library than the one of the store. One process must open a file with one library: make the store with sqliteStore({ database }) on a connection of yours.',
     )
   }
   const joined = connectionTo(tx)

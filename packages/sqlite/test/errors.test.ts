@@ -3,11 +3,11 @@ import { DatabaseSync } from 'node:sqlite'
 import { sqliteStore } from '@webhook-inbox/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
-import { claimOne, entryOf, grant, keyOf, openers, rejectionOf, temporaryFile } from './support.ts'
+import { claimOne, entryOf, grant, keyOf, kinds, rejectionOf, temporaryFile } from './support.ts'
 
 const unavailable = { code: 'ERR_STORE_UNAVAILABLE', cause: expect.any(Error) }
 
-describe.each(Object.entries(openers))('a database of %s that cannot answer', (_, open) => {
+describe.each(kinds)('a database of %s that cannot answer', (_, { open }) => {
   it('full: unavailable, nothing half done, and well again when there is room', async () => {
     const database = open(':memory:')
     const store = sqliteStore({ database })

@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
-import { sqliteStore } from '@webhook-inbox/sqlite'
+import { type SqliteDatabase, sqliteStore } from '@webhook-inbox/sqlite'
 import { storeGuarantees } from '@webhook-inbox/testkit'
 import { describe, expect, it } from 'vitest'
-import { openers, temporaryFile } from './support.ts'
+import { kinds, temporaryFile } from './support.ts'
 
 const runner = { describe, it, expect }
 const features = ['second', 'transactions', 'writes'] as const
@@ -28,7 +28,7 @@ storeGuarantees(runner, {
   },
 })
 
-for (const [name, open] of Object.entries(openers)) {
+for (const [name, { open }] of kinds) {
   storeGuarantees(runner, {
     name: `sqliteStore({ database }) on ${name}`,
     features,
@@ -36,7 +36,7 @@ for (const [name, open] of Object.entries(openers)) {
       const { path, remove } = temporaryFile()
       const database = open(path)
       const store = sqliteStore({ database, now })
-      const watcher = new DatabaseSync(path)
+      const watcher = open(path)
       return {
         store,
         second: async () => sqliteStore({ database: open(path), now }),
@@ -53,11 +53,10 @@ for (const [name, open] of Object.entries(openers)) {
   })
 }
 
-interface Client {
-  exec(sql: string): unknown
-}
-
-async function inTransaction(client: Client, work: (tx: unknown) => Promise<void>): Promise<void> {
+async function inTransaction(
+  client: SqliteDatabase,
+  work: (tx: unknown) => Promise<void>,
+): Promise<void> {
   client.exec('BEGIN IMMEDIATE')
   try {
     await work(client)
@@ -69,7 +68,9 @@ async function inTransaction(client: Client, work: (tx: unknown) => Promise<void
 }
 
 /** Grows with every commit of another connection. */
-function commitsSeenBy(watcher: DatabaseSync): number {
-  const row = watcher.prepare('PRAGMA data_version').get()
-  return Number(row?.data_version)
+function commitsSeenBy(watcher: SqliteDatabase): number {
+  const [row] = watcher.prepare('PRAGMA data_version').all()
+  if (typeof row !== 'object' || row === null || !('data_version' in row))
+    throw new Error('The connection gave no data version.')
+  return Number(row.data_version)
 }

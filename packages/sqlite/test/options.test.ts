@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sqliteStore } from '@webhook-inbox/sqlite'
 import { describe, expect, it } from 'vitest'
-import { claimOne, entryOf, grant, keyOf, openers, rejectionOf, temporaryFile } from './support.ts'
+import { claimOne, entryOf, grant, keyOf, kinds, rejectionOf, temporaryFile } from './support.ts'
 
 /** Calls it without the help of the compiler, as JavaScript would. */
 function make(options?: unknown): unknown {
@@ -222,7 +222,7 @@ describe('close', () => {
     for (const call of calls) expect(await rejectionOf(call())).toMatchObject(closed)
   })
 
-  it.each(Object.entries(openers))('leaves a database of %s open', async (_, open) => {
+  it.each(kinds)('leaves a database of %s open', async (_, { open }) => {
     const database = open(':memory:')
     const store = sqliteStore({ database })
     await store.close()

@@ -3,14 +3,39 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { ClaimEntry, ClaimResult, DeliveryKey, Hold, Store } from '@webhook-inbox/core'
-import type { SqliteDatabase } from '@webhook-inbox/sqlite'
+import { type SqliteDatabase, sqliteStore } from '@webhook-inbox/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 
-/** Connections of every kind that runs on this Node, by name. */
-export const openers: Readonly<Record<string, (path: string) => SqliteDatabase>> = {
-  'node:sqlite': (path) => new DatabaseSync(path),
-  'better-sqlite3': (path) => new BetterSqlite3(path),
+/**
+ * What runs on this Node. One process must open a file with one SQLite library, so a kind makes both the store
+ * and the connections beside it.
+ */
+export interface Kind {
+  open(path: string): SqliteDatabase
+  store(
+    path: string,
+    options?: { readonly busyTimeoutMs?: number; readonly now?: () => number },
+  ): Store
 }
+
+export const nodeSqlite: Kind = {
+  open: (path) => new DatabaseSync(path),
+  store: (path, options) => sqliteStore({ path, ...options }),
+}
+
+export const betterSqlite3: Kind = {
+  open: (path) => new BetterSqlite3(path),
+  store(path, options) {
+    const database = new BetterSqlite3(path)
+    database.pragma('journal_mode = WAL')
+    return sqliteStore({ database, ...options })
+  },
+}
+
+export const kinds: readonly (readonly [string, Kind])[] = [
+  ['node:sqlite', nodeSqlite],
+  ['better-sqlite3', betterSqlite3],
+]
 
 /** A database file in an empty folder, and how to remove both. */
 export function temporaryFile(): { readonly path: string; remove(): void } {
