@@ -20,7 +20,7 @@ import {
 } from '@webhook-inbox/core'
 import { writeAnswer } from './answer.ts'
 import { watchHangUp } from './hang-up.ts'
-import { keepSocketOpen } from './socket-guard.ts'
+import { breakOff, keepSocketOpen } from './socket-guard.ts'
 
 /** The default of `maxHeldResponseBytes`: 1 MiB. */
 export const defaultMaxHeldResponseBytes: number = 1024 * 1024
@@ -81,7 +81,11 @@ export function holdResponse(
     flushHeaders: { value: onFlushHeaders },
     destroy: { value: onDestroy },
     writableFinished: { get: () => false },
-    writableLength: { get: () => heldBytes + (res.socket?.writableLength ?? 0) },
+    // Once bytes flow, Node tells by this length whether it is time for 'drain'.
+    writableLength: {
+      get: () =>
+        (flowing ? 0 : heldBytes) + Reflect.get(ServerResponse.prototype, 'writableLength', res),
+    },
   })
   const watch = watchHangUp(req, res, {
     broken() {
@@ -229,7 +233,7 @@ export function holdResponse(
     try {
       if (replace === undefined) send?.(state)
       // The head is out: an answer that breaks off is the only other way to say that it does not hold.
-      else if (flowing) res.destroy()
+      else if (flowing) breakOff(req.socket)
       else replaceAnswer(replace)
     } catch (error) {
       res.destroy(error instanceof Error ? error : undefined)

@@ -30,6 +30,12 @@ export function keepSocketOpen(socket: Socket, res: ServerResponse): () => void 
   }
 }
 
+/** Destroys a socket now, whoever keeps it open. */
+export function breakOff(socket: Socket): void {
+  guards.get(socket)?.restore()
+  socket.destroy()
+}
+
 function guardOf(socket: Socket): Guard {
   const before = Object.getOwnPropertyDescriptor(socket, 'destroy')
   const { destroy } = socket
