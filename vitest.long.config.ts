@@ -1,14 +1,7 @@
-import { defineConfig } from 'vitest/config'
-import usual from './vitest.config.ts'
+import { mergeConfig } from 'vitest/config'
+import config from './vitest.config.ts'
 
-// What takes minutes: compilers, other Nodes, endurance. The same as `test`, of other files.
-export default defineConfig({
-  ...usual,
-  test: {
-    ...usual.test,
-    include: ['**/*.long.test.ts'],
-    exclude: ['**/node_modules/**'],
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
-  },
-})
+// What compiles or downloads for minutes; the default suite leaves it out.
+const long = mergeConfig(config, { test: { testTimeout: 900_000, hookTimeout: 900_000 } })
+long.test = { ...long.test, include: ['**/*.long.test.ts'], exclude: ['**/node_modules/**'] }
+export default long

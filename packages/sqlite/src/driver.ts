@@ -1,4 +1,3 @@
-import { optionError } from '@webhook-inbox/core'
 import type { Connection, SqlRow, SqlValue } from './statement.ts'
 
 /** A prepared statement, as far as the store uses it. */
@@ -89,66 +88,4 @@ function connect(database: SqliteDatabase): Connection {
 
 function isRow(row: unknown): row is SqlRow {
   return typeof row === 'object' && row !== null
-}
-
-/**
- * Opens a file with the runtime's own SQLite: `bun:sqlite` on Bun, `node:sqlite` elsewhere.
- * @throws WebhookInboxError `ERR_OPTION` when the runtime has none, or the folder does not exist
- */
-export function openDatabase(where: string, path: string): SqliteDatabase {
-  const Database = builtInDatabase()
-  if (Database === undefined) {
-    throw optionError(
-      `${where}: this runtime has no built-in SQLite, so "path" cannot be opened. Use Node 22.13 or newer (node:sqlite) or Bun, or install better-sqlite3 and hand a database in: sqliteStore({ database: new Database(${JSON.stringify(path)}) }).`,
-    )
-  }
-  checkFolder(where, path)
-  try {
-    const database = new Database(path)
-    if (isSqliteDatabase(database)) return database
-  } catch (error) {
-    throw optionError(`${where}: "path" cannot be opened: ${messageOf(error)}.`)
-  }
-  throw optionError(`${where}: this runtime's SQLite is not one that the store knows.`)
-}
-
-type DatabaseConstructor = new (path: string) => unknown
-
-function builtInDatabase(): DatabaseConstructor | undefined {
-  // Asked for at run time: an import would fail where the module is missing, and again in bundles for elsewhere.
-  const { process } = globalThis
-  const bun: unknown = builtInModule('bun:sqlite')
-  const found =
-    process?.versions?.bun === undefined
-      ? property(builtInModule('node:sqlite'), 'DatabaseSync')
-      : property(bun, 'Database')
-  return isConstructor(found) ? found : undefined
-}
-
-function builtInModule(name: string): object | undefined {
-  const found: unknown = globalThis.process?.getBuiltinModule?.(name)
-  return typeof found === 'object' && found !== null ? found : undefined
-}
-
-function property(holder: unknown, name: string): unknown {
-  return typeof holder === 'object' && holder !== null ? Reflect.get(holder, name) : undefined
-}
-
-function isConstructor(value: unknown): value is DatabaseConstructor {
-  return typeof value === 'function'
-}
-
-function checkFolder(where: string, path: string): void {
-  if (path === ':memory:') return
-  const fs = globalThis.process.getBuiltinModule('node:fs')
-  const { dirname, resolve } = globalThis.process.getBuiltinModule('node:path')
-  const folder = dirname(resolve(path))
-  if (fs.existsSync(folder)) return
-  throw optionError(
-    `${where}: the folder of "path" does not exist: ${folder}. Create it first, for instance mkdirSync(${JSON.stringify(folder)}, { recursive: true }).`,
-  )
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

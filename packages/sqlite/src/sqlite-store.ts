@@ -14,11 +14,19 @@ import {
   isStatementError,
 } from './busy.ts'
 import { createClaim } from './claim.ts'
-import { connectionTo, isSqliteDatabase, openDatabase, type SqliteDatabase } from './driver.ts'
+import { connectionTo, isSqliteDatabase, type SqliteDatabase } from './driver.ts'
+import { openDatabase } from './open.ts'
 import { createOperator } from './operator.ts'
 import { setUpSchema, tablesOf } from './schema.ts'
 import { createSettling } from './settle.ts'
-import { type Connection, integer, inWriteTransaction, statement, text } from './statement.ts'
+import {
+  type Connection,
+  inSavepoint,
+  integer,
+  inWriteTransaction,
+  statement,
+  text,
+} from './statement.ts'
 import { createTake } from './take.ts'
 
 interface SharedOptions {
@@ -111,14 +119,14 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
   }
 
   /** Runs work inside the caller's transaction: on their connection, at once, before anything is awaited. */
-  async function join<T>(tx: unknown, work: (joined: Connection) => T): Promise<T> {
-    const joined = transactionOf(tx, database)
+  function join<T>(tx: unknown, work: (joined: Connection, nowMs: number) => T): Promise<T> {
     return createLine(busyTimeoutMs).run(() => {
       if (closed) throw storeUnavailable('The SQLite store is closed.')
+      const joined = transactionOf(tx, database)
       try {
         return withoutBlocking(joined, () => {
           checkSameStore(joined)
-          return work(joined)
+          return inSavepoint(joined, () => work(joined, clock()))
         })
       } catch (error) {
         if (!isStaleSnapshot(error)) throw error
@@ -165,22 +173,22 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
 
   return Object.freeze({
     name: 'sqlite',
-    claim: (entries) => {
+    async claim(entries) {
       const asked = entries.map((entry) => ({ ...entry, ...copyOfPayload(entry) }))
       return read((nowMs) => claim(connection, asked, nowMs))
     },
     renew: (hold, leaseMs) => write((nowMs) => settling.renew(connection, hold, leaseMs, nowMs)),
-    complete: (hold, { result, ...rest }, tx) => {
+    async complete(hold, { result, ...rest }, tx) {
       const settled = { ...rest, ...(result === undefined ? {} : { result: result.slice() }) }
       return tx === undefined
         ? write((nowMs) => settling.complete(connection, hold, settled, nowMs))
-        : join(tx, (joined) => settling.complete(joined, hold, settled, clock()))
+        : join(tx, (joined, nowMs) => settling.complete(joined, hold, settled, nowMs))
     },
-    fail: (hold, options, tx) => {
+    async fail(hold, options, tx) {
       const failure = { ...options, ...copyOfPayload(options) }
       return tx === undefined
         ? write((nowMs) => settling.fail(connection, hold, failure, nowMs))
-        : join(tx, (joined) => settling.fail(joined, hold, failure, clock()))
+        : join(tx, (joined, nowMs) => settling.fail(joined, hold, failure, nowMs))
     },
     release: (hold) => write((nowMs) => settling.release(connection, hold, nowMs)),
     abandon: (key, token) => write((nowMs) => settling.abandon(connection, key, token, nowMs)),

@@ -33,23 +33,40 @@ export function statement(text: string): Statement {
 
 /** Runs work in a transaction that takes the write lock at once: a read that turns into a write could fail half-way. */
 export function inWriteTransaction<T>(connection: Connection, work: () => T): T {
-  connection.run('BEGIN IMMEDIATE')
-  let committed = false
-  try {
-    const value = work()
-    connection.run('COMMIT')
-    committed = true
-    return value
-  } finally {
-    if (!committed) rollBack(connection)
-  }
+  return atomically(connection, work, 'BEGIN IMMEDIATE', 'COMMIT', 'ROLLBACK')
 }
 
-function rollBack(connection: Connection): void {
+/** Runs work inside a transaction of somebody else, all of it or nothing. */
+export function inSavepoint<T>(connection: Connection, work: () => T): T {
+  const name = 'webhook_inbox_settles'
+  return atomically(
+    connection,
+    work,
+    `SAVEPOINT ${name}`,
+    `RELEASE ${name}`,
+    `ROLLBACK TO ${name}; RELEASE ${name}`,
+  )
+}
+
+function atomically<T>(
+  connection: Connection,
+  work: () => T,
+  begin: string,
+  commit: string,
+  rollBack: string,
+): T {
+  connection.run(begin)
   try {
-    connection.run('ROLLBACK')
-  } catch {
-    // A full disk or a failed write has rolled back already; the first error is the one to tell.
+    const value = work()
+    connection.run(commit)
+    return value
+  } catch (error) {
+    try {
+      connection.run(rollBack)
+    } catch {
+      // A full disk or a failed write has rolled back already; the first error is the one to tell.
+    }
+    throw error
   }
 }
 

@@ -1,6 +1,9 @@
+import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { sqliteStore } from '@webhook-inbox/sqlite'
 import { describe, expect, it } from 'vitest'
 import { claimOne, entryOf, grant, keyOf, kinds, rejectionOf, temporaryFile } from './support.ts'
@@ -66,6 +69,22 @@ describe('options', () => {
     await orders.close()
     await groups.close()
     remove()
+  })
+})
+
+describe('a runtime without SQLite', () => {
+  it('is told both ways out', async () => {
+    const script = `import('@webhook-inbox/sqlite').then(({ sqliteStore }) => sqliteStore({ path: 'inbox.db' })).catch(
+      ({ code, message }) => console.log(code, message))`
+    const { stdout, stderr } = await promisify(execFile)(
+      process.execPath,
+      ['--no-experimental-sqlite', '--conditions=@webhook-inbox/source', '--eval', script],
+      { cwd: dirname(fileURLToPath(import.meta.url)) },
+    )
+    expect(stdout).toBe(
+      'ERR_OPTION sqliteStore: this runtime has no built-in SQLite, so "path" cannot be opened. Use Node 22.13 or newer (node:sqlite) or Bun, or install better-sqlite3 and hand a database in: sqliteStore({ database: new Database("inbox.db") }).\n',
+    )
+    expect(stderr).toBe('')
   })
 })
 

@@ -245,6 +245,34 @@ it.each([1, 'BEGIN', {}, { exec() {} }, () => {}, Symbol('tx')])(
   },
 )
 
+it('leaves nothing half done in the transaction of a caller who goes on after an error', async () => {
+  const database = new DatabaseSync(':memory:')
+  const store = sqliteStore({ database })
+  const hold = await grant(store, 'd')
+  database.exec('PRAGMA max_page_count = 20')
+  database.exec('BEGIN')
+  const result = new Uint8Array(200_000)
+  expect(await rejectionOf(store.complete(hold, { retentionMs, result }, database))).toMatchObject({
+    code: 'ERR_STORE_UNAVAILABLE',
+  })
+  if (database.isTransaction) database.exec('COMMIT')
+  expect(await store.get(hold.key)).toMatchObject({ state: 'processing' })
+  database.close()
+})
+
+it('says that the connection of the transaction is closed', async () => {
+  const { path, remove } = temporaryFile()
+  const store = sqliteStore({ path })
+  const hold = await grant(store, 'd')
+  const mine = new DatabaseSync(path)
+  mine.close()
+  expect(await rejectionOf(store.complete(hold, { retentionMs }, mine))).toMatchObject({
+    code: expect.stringMatching(/^ERR_(TRANSACTION|STORE_UNAVAILABLE)$/),
+  })
+  await store.close()
+  remove()
+})
+
 it('refuses a connection of another SQLite library: two in one process break a file', async () => {
   const { path, remove } = temporaryFile()
   const store = nodeSqlite.store(path)
