@@ -124,9 +124,16 @@ function copied(
   const headers = new Headers(response.headers)
   headers.set(statusHeader, state)
   const { status } = response
-  return body === null
-    ? new Response(null, { status, headers })
-    : new Response(body, { status, statusText: response.statusText, headers })
+  if (body === null) return new Response(null, { status, headers })
+  if (!headers.has('content-type') && hidesTextType()) headers.set('content-type', textType)
+  return new Response(body, { status, statusText: response.statusText, headers })
+}
+
+const textType = 'text/plain;charset=utf-8'
+
+// Bun gives a text its type only when it sends it: our copy of c.text('…') would be sent as bytes.
+function hidesTextType(): boolean {
+  return !new Response('').headers.has('content-type')
 }
 
 async function joined(

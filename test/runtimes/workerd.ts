@@ -1,0 +1,3 @@
+import { answer } from './app.ts'
+
+export default { fetch: (request: Request) => answer(request) }
