@@ -41,9 +41,11 @@ function isConsumed(req: IncomingMessage): boolean {
   )
 }
 
-function isEmptyByHead({ headers }: IncomingMessage): boolean {
-  if (headers['transfer-encoding'] !== undefined) return false
-  return Number(headers['content-length'] ?? 0) === 0
+// HTTP/2 needs no length for a body, HTTP/1 needs a length or chunks.
+function isEmptyByHead(req: IncomingMessage): boolean {
+  const length = contentLengthOf(req)
+  if (length !== undefined) return length === 0
+  return req.httpVersionMajor < 2 && req.headers['transfer-encoding'] === undefined
 }
 
 // Replacement characters or another length say that decoding lost something; without a length nothing says that it
