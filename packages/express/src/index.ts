@@ -1,9 +1,8 @@
 export { PermanentError } from '@webhook-inbox/core'
-export { captureRawBody } from '@webhook-inbox/node'
+export { captureRawBody, getWebhook } from '@webhook-inbox/node'
 export {
   type ExpressContext,
   type ExpressWebhookOptions,
-  getWebhook,
   githubWebhook,
   webhook,
 } from './middleware.ts'

@@ -7,12 +7,7 @@ import {
   pathMatcher,
   type WebhookOptions,
 } from '@webhook-inbox/core'
-import {
-  getWebhook as getNodeWebhook,
-  heldResponseLimit,
-  type NodeOnlyOptions,
-  receiveNode,
-} from '@webhook-inbox/node'
+import { heldResponseLimit, type NodeOnlyOptions, receiveNode } from '@webhook-inbox/node'
 import type { Request, RequestHandler, Response } from 'express'
 
 declare global {
@@ -74,12 +69,4 @@ export function webhook<Payload = unknown>(
       next,
     )
   }
-}
-
-/**
- * The delivery that this request has claimed.
- * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware ran before this handler
- */
-export function getWebhook(req: Pick<Request, 'webhook'>): ClaimedDelivery {
-  return getNodeWebhook(req)
 }
