@@ -1,5 +1,6 @@
 /** Why a response closed before its handler ended it, and whether the handler can still end it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 
 /** How long a handler whose piped answer broke with the connection may take to answer by itself. */
@@ -26,9 +27,9 @@ export function watchHangUp(
   events: HangUpEvents,
 ): HangUpWatch {
   const { socket } = req
+  const timeout = timeoutOf(socket)
   const sources = new Set<Readable>()
   let byHandler = false
-  let timedOut = false
   let isGone = false
   let timer: ReturnType<typeof setTimeout> | undefined
 
@@ -46,7 +47,7 @@ export function watchHangUp(
     const server: unknown = Reflect.get(socket, 'server')
     const shutsDown =
       typeof server === 'object' && server !== null && Reflect.get(server, 'listening') === false
-    return !timedOut && !shutsDown
+    return !timeout.passed && !shutsDown
   }
 
   function onPipe(source: Readable): void {
@@ -60,14 +61,9 @@ export function watchHangUp(
     timer = setTimeout(() => events.stranded(source), ownAnswerMs)
   }
 
-  function onTimeout(): void {
-    timedOut = true
-  }
-
   res.on('close', onClose)
   res.on('pipe', onPipe)
   res.on('unpipe', drop)
-  socket.on('timeout', onTimeout)
   if (res.destroyed || socket.destroyed) {
     isGone = true
     events.gone()
@@ -81,9 +77,22 @@ export function watchHangUp(
       res.off('close', onClose)
       res.off('pipe', onPipe)
       res.off('unpipe', drop)
-      socket.off('timeout', onTimeout)
     },
   }
+}
+
+const timeouts = new WeakMap<Socket, { passed: boolean }>()
+
+// One listener for each socket: a pipeline of requests would pile them up.
+function timeoutOf(socket: Socket): { readonly passed: boolean } {
+  const known = timeouts.get(socket)
+  if (known !== undefined) return known
+  const timeout = { passed: false }
+  timeouts.set(socket, timeout)
+  socket.on('timeout', () => {
+    timeout.passed = true
+  })
+  return timeout
 }
 
 // Codes of the operating system, the HTTP parser and TLS: none of them is thrown by a handler.

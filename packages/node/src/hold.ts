@@ -1,9 +1,9 @@
 /**
  * Holds a response, head included, until its delivery is settled: a sender that saw 2xx gets no second run.
  *
- * While it is held the response says about itself what it would say if it were sent. Node keeps that in two places,
- * the rendered head (`_header`) and `finished`: both are set when the handler sends and cleared before the real
- * sending, so that every check and every error of a late call is Node's own.
+ * While it is held the response says about itself what it would say if it were sent. Node looks at `finished` and at
+ * the rendered head (`_header`) before it writes: with both in place every check and every error of a late call is
+ * Node's own.
  */
 import {
   type IncomingMessage,
@@ -80,6 +80,9 @@ export function holdResponse(
     end: { value: onEnd },
     flushHeaders: { value: onFlushHeaders },
     destroy: { value: onDestroy },
+    headersSent: { get: () => head !== undefined },
+    finished: { get: () => ended },
+    writableEnded: { get: () => ended },
     writableFinished: { get: () => false },
     // Once bytes flow, Node tells by this length whether it is time for 'drain'.
     writableLength: {
@@ -176,7 +179,6 @@ export function holdResponse(
     if (chunk && !isChunk(chunk)) new ServerResponse(req).end(chunk)
     sendHead(false)
     ended = true
-    res.finished = true
     const letGo = keepSocketOpen(req.socket, res)
     const last = chunk ? [chunk, encoding, callback] : callback === undefined ? [] : [callback]
     settle(head?.status ?? res.statusCode, (state) => {
@@ -229,7 +231,6 @@ export function holdResponse(
     released = true
     watch.stop()
     restore()
-    res.finished = false
     try {
       if (replace === undefined) send?.(state)
       // The head is out: an answer that breaks off is the only other way to say that it does not hold.
@@ -249,7 +250,6 @@ export function holdResponse(
     for (const [name, value] of Object.entries(headersBefore)) {
       if (value !== undefined) res.setHeader(name, value)
     }
-    res.addTrailers({})
     res.statusMessage = STATUS_CODES[answer.status] ?? ''
     writeAnswer(req, res, answer)
   }

@@ -150,7 +150,7 @@ describe('not one byte of the answer leaves before the delivery is settled', () 
     })
   }
 
-  test('pipelined requests, each answer after its own settlement and in order', async () => {
+  test('pipelined requests, each answer after its own settlement and in order, without a warning', async () => {
     const store = watchedStore()
     const bodies: string[] = []
     const server = await guarded(store, (req, res) => {
@@ -158,17 +158,21 @@ describe('not one byte of the answer leaves before the delivery is settled', () 
       res.end(req.webhook?.id)
     })
     const held = store.holdSettlements()
-    const [first, second, third] = [delivery(), delivery(), delivery()]
+    const requests = Array.from({ length: 20 }, () => delivery())
+    const warnings: string[] = []
+    const warned = (warning: Error): void => void warnings.push(warning.name)
+    process.on('warning', warned)
     const wire = await server.wire()
-    await wire.send(Buffer.concat([first, second, third].map((request) => bytesOf(request))))
-    await store.settling(3)
+    await wire.send(Buffer.concat(requests.map((request) => bytesOf(request))))
+    await store.settling(requests.length)
     await nothingArrives(server, wire)
     held.open()
-    const answers = [await wire.response(), await wire.response(), await wire.response()]
-    expect(answers.map(({ text }) => text)).toEqual([first.id, second.id, third.id])
-    expect(answers.map((answer) => answer.header('webhook-inbox-status'))).toEqual(
-      Array(3).fill('completed'),
-    )
+    for (const { id } of requests) {
+      const answer = await wire.response()
+      expect([answer.text, answer.header('webhook-inbox-status')]).toEqual([id, 'completed'])
+    }
+    process.off('warning', warned)
+    expect(warnings).toEqual([])
   })
 
   test('the next request of a kept-alive connection', async () => {
@@ -641,6 +645,20 @@ describe('a response larger than maxHeldResponseBytes', () => {
     }
   })
 
+  test('breaks off when its handler takes too long', async () => {
+    const store = watchedStore()
+    const server = await guarded(
+      store,
+      (_, res) => {
+        for (const letter of ['a', 'b', 'c']) res.write(letter.repeat(600))
+      },
+      { ...limited, maxRunMs: 20 },
+    )
+    const request = delivery()
+    await expect(server.send(request)).rejects.toThrow('HTTP/1.1 200 OK')
+    expect((await store.settled(request.key)).code).toBe('run_timeout')
+  })
+
   test('a single chunk of any size is held whole', async () => {
     const store = watchedStore()
     const heard = recorder()
@@ -772,6 +790,55 @@ describe('a connection that ends before the handler does', () => {
     expect((await store.settled(request.key)).state).toBe('completed')
   })
 
+  test('a source that breaks after the sender has left is no success', async () => {
+    const { store, request } = await hungUp(async (res, left) => {
+      await left
+      const source = new PassThrough()
+      source.on('error', () => {})
+      source.pipe(res)
+      source.destroy(new Error('disk gone'))
+    })
+    expect((await store.settled(request.key)).state).toBe('failed')
+  })
+
+  test('what nobody reads is not kept and not reported as unheld', async () => {
+    const heard = recorder()
+    const { store, request } = await hungUp(
+      async (res, left) => {
+        await left
+        for (let index = 0; index < 10; index += 1) res.write('x'.repeat(1000))
+        expect(res.writableLength).toBe(0)
+        res.end()
+      },
+      { maxHeldResponseBytes: 1000, observer: heard.observer },
+    )
+    expect((await store.settled(request.key)).state).toBe('completed')
+    expect(heard.types()).not.toContain('response_unheld')
+  })
+
+  test('a handler that never ends is a failure once its time is over', async () => {
+    const { store, request } = await hungUp(() => {}, { maxRunMs: 50 })
+    expect(await store.settled(request.key)).toMatchObject({ state: 'failed', code: 'run_timeout' })
+  })
+
+  test('while the settlement is under way it changes nothing', async () => {
+    const store = watchedStore()
+    const server = await guarded(store, (_, res) => res.end('hello'))
+    const held = store.holdSettlements()
+    const left = new Promise((resolve) =>
+      server.server.once('connection', (socket) => socket.once('end', resolve)),
+    )
+    const wire = await server.wire()
+    const request = delivery()
+    await wire.send(bytesOf(request))
+    await store.settling()
+    wire.destroy()
+    await left
+    held.open()
+    expect((await store.settled(request.key)).state).toBe('completed')
+    expect((await server.send(request)).status).toBe(200)
+  })
+
   test('a source that breaks is no success', async () => {
     const store = watchedStore()
     const server = await guarded(store, (_, res) => {
@@ -844,6 +911,21 @@ describe('a connection that ends before the handler does', () => {
     await wire.closed
     goOn.open()
     expect((await store.settled(request.key)).state).toBe('completed')
+    servers.splice(servers.indexOf(server), 1)
+  })
+
+  test('a handler that destroys its response while the server shuts down has failed', async () => {
+    const store = watchedStore()
+    const server = await guarded(store, (_, res) => {
+      server.server.close()
+      res.destroy()
+    })
+    const closed = once(server.server, 'close')
+    const wire = await server.wire()
+    const request = delivery()
+    await wire.send(bytesOf(request))
+    await closed
+    expect((await store.settled(request.key)).state).toBe('failed')
     servers.splice(servers.indexOf(server), 1)
   })
 
