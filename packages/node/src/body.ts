@@ -73,7 +73,6 @@ function readStream(req: IncomingMessage, maxBytes: number): Promise<BodyResult>
       resolve(result)
     }
 
-    if (req.destroyed) return incomplete()
     const length = contentLengthOf(req)
     getRawBody(req, { limit: maxBytes, length: length ?? null }, (error, bytes) => {
       end(error ? { ok: false, code: codeOf(error) } : { ok: true, bytes })

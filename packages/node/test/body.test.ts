@@ -1,4 +1,5 @@
-import type { IncomingMessage } from 'node:http'
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { BodyResult } from '@webhook-inbox/core'
@@ -223,6 +224,23 @@ describe('limits and lies', () => {
     await wire.closed
   })
 
+  test('after a body over the limit the connection closes or serves the next request', async () => {
+    const { server } = await echo({ maxBodyBytes: 10 })
+    for (const size of [1000, 20_000, 60_000, 100_000, 300_000]) {
+      const request = delivery('x'.repeat(size))
+      const wire = await server.wire()
+      await wire.send(chunked(request, [request.body.subarray(0, 100), request.body.subarray(100)]))
+      const refused = await wire.response()
+      expect(refused.status).toBe(413)
+      if (refused.header('connection') === 'close') {
+        await wire.closed
+        continue
+      }
+      await wire.send(bytesOf(delivery('{}')))
+      expect((await wire.response()).status).toBe(200)
+    }
+  })
+
   test('a refusal of a body that is there leaves the connection usable', async () => {
     const { server } = await echo()
     const wire = await server.wire()
@@ -294,6 +312,16 @@ describe('a sender that goes away', () => {
     await wire.send('{"a"')
     wire.destroy()
     expect(await results[0]).toEqual({ ok: false, code: 'body_incomplete' })
+  })
+
+  test('readNodeBody on a request that closes without a word', async () => {
+    // As the requests of injectors and serverless adapters do.
+    const req = new IncomingMessage(new Socket())
+    req._destroy = (error, done) => done(error)
+    const result = readNodeBody(req, 1000)
+    req.push('{"a"')
+    req.destroy()
+    expect(await result).toEqual({ ok: false, code: 'body_incomplete' })
   })
 
   test('readNodeBody after the abort', async () => {

@@ -801,6 +801,59 @@ describe('a connection that ends before the handler does', () => {
     expect((await store.settled(request.key)).state).toBe('failed')
   })
 
+  test('a source that has ended leaves the end to its handler', async () => {
+    const store = watchedStore()
+    const running = gate()
+    const server = await guarded(store, async (req, res) => {
+      const left = once(res, 'close')
+      running.open()
+      await left
+      Readable.from(['hello'])
+        .pipe(res, { end: false })
+        .on('unpipe', () =>
+          // Later than a stranded answer would be settled.
+          setTimeout(() => {
+            req.webhook?.fail()
+            res.end()
+          }, 200),
+        )
+    })
+    const wire = await server.wire()
+    const request = delivery()
+    await wire.send(bytesOf(request))
+    await running.opened
+    wire.destroy()
+    expect((await store.settled(request.key)).code).toBe('handler_failed')
+  })
+
+  test('a sender that left before the claim: what is piped to nobody settles by its status', async () => {
+    const store = watchedStore()
+    const { claim } = store
+    const asked = gate()
+    const goOn = gate()
+    store.claim = async (entries) => {
+      asked.open()
+      await goOn.opened
+      return claim(entries)
+    }
+    const server = await guarded(store, (_, res) => {
+      const source = new PassThrough()
+      source.pipe(res)
+      source.destroy()
+    })
+    const left = new Promise((resolve) =>
+      server.server.once('request', (_, res) => res.once('close', resolve)),
+    )
+    const wire = await server.wire()
+    const request = delivery()
+    await wire.send(bytesOf(request))
+    await asked.opened
+    wire.destroy()
+    await left
+    goOn.open()
+    expect((await store.settled(request.key)).state).toBe('completed')
+  })
+
   test('what nobody reads is not kept and not reported as unheld', async () => {
     const heard = recorder()
     const { store, request } = await hungUp(
@@ -889,6 +942,30 @@ describe('a connection that ends before the handler does', () => {
       expect([response.status, response.text, state]).toEqual([200, 'hello', 'completed'])
       await wire.closed
     }
+  })
+
+  test('every answer of a pipeline gets out although a handler destroys the socket', async () => {
+    const store = watchedStore()
+    const [first, second] = [delivery(), delivery()]
+    const server = await guarded(store, (req, res) => {
+      res.end(req.webhook?.id)
+      if (req.webhook?.id === second.id) req.socket.destroy()
+    })
+    const gates = new Map([first, second].map(({ id }) => [id, gate()]))
+    const { complete } = store
+    store.complete = async (hold, ...rest) => {
+      const result = complete(hold, ...rest)
+      await gates.get(hold.key.deliveryId)?.opened
+      return result
+    }
+    const wire = await server.wire()
+    await wire.send(Buffer.concat([bytesOf(first), bytesOf(second)]))
+    await store.settling(2)
+    for (const { id } of [first, second]) {
+      gates.get(id)?.open()
+      expect((await wire.response()).text).toBe(id)
+    }
+    await wire.closed
   })
 
   test('a server that closes its connections leaves the handler its say', async () => {
