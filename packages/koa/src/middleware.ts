@@ -1,0 +1,124 @@
+/** Webhooks on Koa 2 and 3: verifies and claims before the next middleware, settles by the final status. */
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import {
+  type ClaimedDelivery,
+  createReceiver,
+  type Provider,
+  type ProviderName,
+  pathMatcher,
+  type WebhookOptions,
+} from '@webhook-inbox/core'
+import {
+  getWebhook as getNodeWebhook,
+  heldResponseLimit,
+  type NodeClaim,
+  type NodeOnlyOptions,
+  receiveNode,
+} from '@webhook-inbox/node'
+import type { Middleware, ParameterizedContext } from 'koa'
+
+/** What the middleware puts into `ctx.state`. */
+export interface WebhookState<Payload = unknown> {
+  /** The delivery that this request has claimed. */
+  webhook: ClaimedDelivery<Payload>
+}
+
+/** Gives `ctx.state.webhook` its type in what is chained to it: `app.use(githubWebhook(…)).use((ctx) => …)`. */
+export type WebhookMiddleware<Payload = unknown> = Middleware<WebhookState<Payload>>
+
+export type KoaWebhookOptions<Payload = unknown> = WebhookOptions<ParameterizedContext, Payload> &
+  NodeOnlyOptions
+
+/**
+ * Guards a route, or with `path` an application, for GitHub webhooks: what follows runs once for each delivery, with
+ * `ctx.state.webhook`, the payload as `ctx.request.body` and the bytes as `ctx.request.rawBody`.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function githubWebhook<Payload = unknown>(
+  options: KoaWebhookOptions<Payload>,
+): WebhookMiddleware<Payload> {
+  return webhook({ ...options, provider: 'github' })
+}
+
+/**
+ * {@link githubWebhook} for any provider of the catalogue, or for an entry of yours.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function webhook<Payload = unknown>(
+  options: KoaWebhookOptions<Payload> & { readonly provider: ProviderName | Provider },
+): WebhookMiddleware<Payload> {
+  const { path, maxHeldResponseBytes, ...receiverOptions } = options
+  const isOurs = pathMatcher(path)
+  const limit = heldResponseLimit(maxHeldResponseBytes)
+  const receiver = createReceiver(receiverOptions)
+
+  return async (ctx, next) => {
+    if (!isOurs(ctx.path)) return next()
+    handOverBody(ctx)
+    const claim = await receiveNode(ctx.req, ctx.res, receiver, {
+      context: ctx,
+      url: ctx.originalUrl,
+      maxHeldResponseBytes: limit,
+    })
+    if (claim === undefined) {
+      // Answered already; Koa would add a 404.
+      ctx.respond = false
+      return
+    }
+    const { payload, rawBody } = claim.webhook
+    ctx.state.webhook = claim.webhook
+    // Other packages give these their own types: they are set without one.
+    Reflect.set(ctx.request, 'body', payload)
+    Reflect.set(ctx.request, 'rawBody', rawBody)
+    // A parser would wait for a stream that is empty, where the payload could not be read.
+    ctx.disableBodyParser = true
+    try {
+      await next()
+    } catch (error) {
+      claim.noteError(error)
+      endWhenGone(ctx, 500)
+      throw error
+    }
+    watchBody(ctx, claim)
+    endWhenGone(ctx, 404)
+  }
+}
+
+/**
+ * The delivery that this request has claimed, where types do not show it.
+ * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware ran before
+ */
+export function getWebhook(ctx: { readonly req: IncomingMessage }): ClaimedDelivery {
+  return getNodeWebhook(ctx.req)
+}
+
+// Koa's parsers keep what they have read on its own request, where the reader of Node requests does not look.
+function handOverBody({ req, request }: ParameterizedContext): void {
+  if (req.rawBody !== undefined) return
+  const kept: unknown = Reflect.get(request, 'rawBody') ?? Reflect.get(request, 'body')
+  if (typeof kept === 'string' || kept instanceof Uint8Array) Reflect.set(req, 'rawBody', kept)
+}
+
+// When a stream breaks after its first bytes, Koa 2 and anything piped behind it wait for ever.
+function watchBody({ body, res }: ParameterizedContext, claim: NodeClaim): void {
+  if (!(body instanceof Readable)) return
+  body.once('error', (error) => {
+    claim.noteError(error)
+    setImmediate(() => {
+      if (!res.writableEnded) res.destroy(error)
+    })
+  })
+}
+
+// When the sender is gone Koa 2 ends no response, and neither version answers an error: the status so far is the end.
+function endWhenGone(ctx: ParameterizedContext, unsetStatus: number): void {
+  const { res } = ctx
+  const end = (): void => {
+    if (ctx.respond === false || res.headersSent) return
+    if (res.statusCode === 404) res.statusCode = unsetStatus
+    res.end()
+  }
+  if (res.closed || res.destroyed) setImmediate(end)
+  else res.once('close', end)
+}
