@@ -108,7 +108,7 @@ if (open !== undefined) {
         code: 'ERR_STORE_UNAVAILABLE',
       })
       clearInterval(timer)
-      assert.ok(turns > 20, `${turns} turns`)
+      assert.ok(turns > 5, `${turns} turns`)
       locker.exec('ROLLBACK')
       assert.equal((await store.claim([{ ...entry, token: 'mine' }]))[0]?.status, 'claimed')
       database.close()
