@@ -300,6 +300,31 @@ describe.each(versions)('%s: settled before answered', (_name, express) => {
     for (const { id } of requests) expect((await wire.response()).text).toBe(id)
   })
 
+  test('a handler that fails after its time is over hits no other request', async () => {
+    const late = gate()
+    const failed = gate()
+    const store = watchedStore()
+    const app = express()
+    app.set('env', 'test')
+    app.post(path, githubWebhook({ secret, store, maxRunMs: 20 }), async (_req, res, next) => {
+      await late.opened
+      try {
+        res.status(200).json({ ok: true })
+      } catch (error) {
+        next(error)
+        failed.open()
+      }
+    })
+    const server = await listen(app)
+    const wire = await server.wire()
+    await wire.send(bytesOf(delivery(), path))
+    const response = await wire.response()
+    expect([response.status, response.header('connection')]).toEqual([503, 'close'])
+    await wire.closed
+    late.open()
+    await failed.opened
+  })
+
   describe('when the sender hangs up', () => {
     /** Runs the route after its sender has left. */
     async function afterHangUp(route: RequestHandler) {

@@ -251,6 +251,8 @@ export function holdResponse(
       if (value !== undefined) res.setHeader(name, value)
     }
     res.statusMessage = STATUS_CODES[answer.status] ?? ''
+    // The handler still runs: Express destroys the socket when it fails late, and another request could be on it.
+    if (!ended && req.httpVersionMajor < 2) res.setHeader('connection', 'close')
     writeAnswer(req, res, answer)
   }
 

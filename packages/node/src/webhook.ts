@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   createReceiver,
+  isPermanentError,
   optionError,
   type Provider,
   type ProviderName,
@@ -97,6 +98,7 @@ async function runNext(
 }
 
 function statusOf(error: unknown): number {
+  if (isPermanentError(error)) return 422
   const status = typeof error === 'object' && error !== null ? Reflect.get(error, 'status') : 0
   return Number.isInteger(status) && status >= 400 && status < 600 ? status : 500
 }

@@ -147,17 +147,22 @@ describe('connect-style', () => {
   })
 
   test('an error after the head breaks the answer off', async () => {
-    const store = watchedStore()
-    const guard = githubWebhook({ secret, store })
-    const server = await start((req, res) =>
-      guard(req, res, () => {
-        res.write('hel')
-        throw new Error('database away')
-      }),
-    )
-    const request = delivery()
-    await expect(server.send(request)).rejects.toThrow('closed after')
-    expect((await store.settled(request.key)).state).toBe('failed')
+    for (const [error, state] of [
+      [new Error('database away'), 'failed'],
+      [new PermanentError('no such customer'), 'dead'],
+    ] as const) {
+      const store = watchedStore()
+      const guard = githubWebhook({ secret, store })
+      const server = await start((req, res) =>
+        guard(req, res, () => {
+          res.write('hel')
+          throw error
+        }),
+      )
+      const request = delivery()
+      await expect(server.send(request)).rejects.toThrow('closed after')
+      expect((await store.settled(request.key)).state).toBe(state)
+    }
   })
 
   test('a secret that cannot be looked up is 503, not an error', async () => {
