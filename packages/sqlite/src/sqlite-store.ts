@@ -82,6 +82,7 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
   let isSetUp = false
   let isConfigured = false
   let closed = false
+  let storeId: string | undefined
 
   function setUp(): void {
     if (isOwn && !isConfigured) {
@@ -137,8 +138,6 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
       }
     })
   }
-
-  let storeId: string | undefined
 
   function checkSameStore(joined: Connection): void {
     storeId ??= readId(connection)
