@@ -5,7 +5,7 @@ import type { ProviderName } from './providers/catalogue.ts'
 import type { Provider } from './providers/provider.ts'
 import { type BodyResult, createReceiver } from './receiver.ts'
 import type { Handler, WebhookOptions } from './receiver-options.ts'
-import { refusalAnswer, toResponse } from './response.ts'
+import { type Answer, refusalAnswer, toResponse } from './response.ts'
 
 /** A handler's context in the fetch adapter. */
 export interface FetchContext {
@@ -41,7 +41,7 @@ export function webhook<Payload = unknown>(
   const isOurs = pathMatcher(path)
   const receiver = createReceiver(receiverOptions)
   return async (request) => {
-    if (!isOurs(new URL(request.url).pathname)) return toResponse(refusalAnswer('not_found'))
+    if (!isOurs(new URL(request.url).pathname)) return respond(request, refusalAnswer('not_found'))
     const receipt = await receiver.receive(
       {
         method: request.method,
@@ -53,8 +53,14 @@ export function webhook<Payload = unknown>(
     )
     if (receipt.status === 'claimed')
       throw new TypeError('A receiver with a handler answers by itself.')
-    return toResponse(receipt.answer)
+    return respond(request, receipt.answer)
   }
+}
+
+// An answer to HEAD has no body; not every runtime takes it away.
+function respond({ method }: Request, answer: Answer): Response {
+  const response = toResponse(answer)
+  return method === 'HEAD' ? new Response(undefined, response) : response
 }
 
 /**
