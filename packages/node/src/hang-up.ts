@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
+import { socketOf } from './connection.ts'
 
 /** How long a handler whose piped answer broke with the connection may take to answer by itself. */
 const ownAnswerMs = 100
@@ -26,8 +27,8 @@ export function watchHangUp(
   res: ServerResponse,
   events: HangUpEvents,
 ): HangUpWatch {
-  const { socket } = req
-  const timeout = timeoutOf(socket)
+  const socket = socketOf(req)
+  const timeout = socket === undefined ? undefined : timeoutOf(socket)
   const sources = new Set<Readable>()
   let byHandler = false
   let isGone = false
@@ -42,12 +43,13 @@ export function watchHangUp(
   // The sender ends the stream or breaks the connection; the server drops it after a timeout or when it shuts down.
   // What is left is the handler, or Express after an error of the handler.
   function isBrokenHere(): boolean {
-    if (socket.readableEnded || isConnectionError(socket.errored)) return false
+    if (socket === undefined || socket.readableEnded || isConnectionError(socket.errored))
+      return false
     if (socket.errored) return true
     const server: unknown = Reflect.get(socket, 'server')
     const shutsDown =
       typeof server === 'object' && server !== null && Reflect.get(server, 'listening') === false
-    return !timeout.passed && !shutsDown
+    return timeout?.passed !== true && !shutsDown
   }
 
   function onPipe(source: Readable): void {
@@ -64,7 +66,7 @@ export function watchHangUp(
   res.on('close', onClose)
   res.on('pipe', onPipe)
   res.on('unpipe', drop)
-  if (res.destroyed || socket.destroyed) {
+  if (res.destroyed || socket?.destroyed) {
     isGone = true
     events.gone()
   }

@@ -19,8 +19,8 @@ import {
   statusHeader,
 } from '@webhook-inbox/core'
 import { writeAnswer } from './answer.ts'
+import { breakOff, keepConnectionOpen, socketOf } from './connection.ts'
 import { watchHangUp } from './hang-up.ts'
-import { breakOff, keepSocketOpen } from './socket-guard.ts'
 
 /** The default of `maxHeldResponseBytes`: 1 MiB. */
 export const defaultMaxHeldResponseBytes: number = 1024 * 1024
@@ -116,7 +116,7 @@ export function holdResponse(
     // Node's own checks and errors, on a response that is never sent.
     const probe = new ServerResponse(req)
     probe.writeHead(res.statusCode, res.statusMessage)
-    head = { status: res.statusCode, message: probe.statusMessage, explicit }
+    head = { status: probe.statusCode, message: probe.statusMessage, explicit }
     res.statusMessage = probe.statusMessage
     Reflect.set(res, '_header', `HTTP/1.1 ${head.status} ${head.message}\r\n\r\n`)
   }
@@ -179,7 +179,7 @@ export function holdResponse(
     if (chunk && !isChunk(chunk)) new ServerResponse(req).end(chunk)
     sendHead(false)
     ended = true
-    const letGo = keepSocketOpen(req.socket, res)
+    const letGo = keepConnectionOpen(req, res)
     const last = chunk ? [chunk, encoding, callback] : callback === undefined ? [] : [callback]
     settle(head?.status ?? res.statusCode, (state) => {
       sendWrites(state)
@@ -191,7 +191,7 @@ export function holdResponse(
   function onDestroy(error?: Error): ServerResponse {
     if (ended && !released) {
       // Unheld, the answer would be with the kernel by now.
-      req.socket.destroy(error)
+      socketOf(req)?.destroy(error)
       return res
     }
     watch.destroyed()
@@ -234,7 +234,7 @@ export function holdResponse(
     try {
       if (replace === undefined) send?.(state)
       // The head is out: an answer that breaks off is the only other way to say that it does not hold.
-      else if (flowing) breakOff(req.socket)
+      else if (flowing) breakOff(req, res)
       else replaceAnswer(replace)
     } catch (error) {
       res.destroy(error instanceof Error ? error : undefined)

@@ -221,6 +221,35 @@ describe('connect-style', () => {
   })
 })
 
+describe('requests that are not quite Node’s', () => {
+  test('a socket that is a plain object, as serverless adapters make it', async () => {
+    const store = watchedStore()
+    const guard = githubWebhook({ secret, store })
+    const server = await start((req, res) => {
+      Object.defineProperty(req, 'socket', { value: { remoteAddress: '203.0.113.7' } })
+      guard(req, res, () => res.end('hello'))
+    })
+    const request = delivery()
+    const response = await server.send(request)
+    expect([response.status, response.text]).toEqual([200, 'hello'])
+    expect((await store.settled(request.key)).state).toBe('completed')
+  })
+
+  test('a status that is a text means what it says', async () => {
+    const store = watchedStore()
+    const guard = githubWebhook({ secret, store })
+    const server = await start((req, res) =>
+      guard(req, res, () => {
+        Object.assign(res, { statusCode: '422' })
+        res.end()
+      }),
+    )
+    const request = delivery()
+    expect((await server.send(request)).status).toBe(422)
+    expect((await store.settled(request.key)).state).toBe('dead')
+  })
+})
+
 describe('mistakes', () => {
   const store = watchedStore()
 

@@ -1,6 +1,7 @@
-/** Keeps a connection open while an answer waits for its settlement. */
-import type { ServerResponse } from 'node:http'
+/** The connection under a held response: kept open while the answer waits for its settlement. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
 
 interface Guard {
   holders: number
@@ -11,11 +12,18 @@ interface Guard {
 
 const guards = new WeakMap<Socket, Guard>()
 
+/** The connection of a request; undefined for the plain objects that serverless adapters and injectors put there. */
+export function socketOf(req: IncomingMessage): Socket | undefined {
+  return req.socket instanceof Duplex ? req.socket : undefined
+}
+
 /**
- * Puts off the destruction of a socket until the returned function is called and the answer is out. Express destroys
- * the socket of a handler that answers and then throws; unheld, such an answer is with the kernel by then.
+ * Puts off the destruction of the connection until the returned function is called and the answer is out. Express
+ * destroys the socket of a handler that answers and then throws; unheld, such an answer is with the kernel by then.
  */
-export function keepSocketOpen(socket: Socket, res: ServerResponse): () => void {
+export function keepConnectionOpen(req: IncomingMessage, res: ServerResponse): () => void {
+  const socket = socketOf(req)
+  if (socket === undefined) return () => {}
   const guard = guards.get(socket) ?? guardOf(socket)
   guard.holders += 1
   return () => {
@@ -30,10 +38,11 @@ export function keepSocketOpen(socket: Socket, res: ServerResponse): () => void 
   }
 }
 
-/** Destroys a socket now, whoever keeps it open. */
-export function breakOff(socket: Socket): void {
-  guards.get(socket)?.restore()
-  socket.destroy()
+/** Destroys the connection of a response now, whoever keeps it open. */
+export function breakOff(req: IncomingMessage, res: ServerResponse): void {
+  const socket = socketOf(req)
+  if (socket !== undefined) guards.get(socket)?.restore()
+  res.destroy()
 }
 
 function guardOf(socket: Socket): Guard {
