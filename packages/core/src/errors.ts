@@ -33,7 +33,7 @@ export class WebhookInboxError extends Error {
  * by itself. Frameworks answer it with 422 and do not show its message.
  */
 export class PermanentError extends WebhookInboxError {
-  /** Read by Express, Koa and Hono error handlers. */
+  /** Read by the error handlers of Express and Koa. */
   readonly status = 422
   /** Read by Koa and http-errors: the message stays on the server. */
   readonly expose = false
@@ -41,6 +41,11 @@ export class PermanentError extends WebhookInboxError {
   constructor(reason: string, options?: { readonly cause?: unknown }) {
     super('ERR_PERMANENT', reason, options)
     this.name = 'PermanentError'
+  }
+
+  /** Called by Hono's error handler. */
+  getResponse(): Response {
+    return new Response('Unprocessable Content', { status: this.status })
   }
 }
 

@@ -267,7 +267,15 @@ describe('the final answer decides', () => {
     expect([response.status, (await onlyRecord(store)).state]).toEqual([503, 'failed'])
   })
 
-  it('a permanent error is never retried', async () => {
+  it('a permanent error is a 422 that does not show its message', async () => {
+    const { response, state } = await runOnce(() => {
+      throw new PermanentError('no such repository')
+    })
+    expect([response.status, state]).toEqual([422, 'dead'])
+    expect(await response.text()).toBe('Unprocessable Content')
+  })
+
+  it('a permanent error is never retried, whatever answers it', async () => {
     const run = await runOnce(
       () => {
         throw new PermanentError('no such repository')
