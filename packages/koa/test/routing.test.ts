@@ -1,6 +1,6 @@
 import Router from '@koa/router'
 import { hasCode, memoryStore } from '@webhook-inbox/core'
-import { getWebhook, githubWebhook } from '@webhook-inbox/koa'
+import { getWebhook, githubWebhook, type WebhookState } from '@webhook-inbox/koa'
 import mount from 'koa-mount'
 import { afterEach, describe, expect, expectTypeOf, test } from 'vitest'
 import { delivery, recorder, secret, watchedStore } from '../../node/test/support.ts'
@@ -19,6 +19,9 @@ describe.each(versions)('%s: where it stands', (_name, Koa) => {
         expectTypeOf(ctx.state.webhook.payload.zen).toBeString()
         ctx.body = [ctx.state.webhook.payload.zen, getWebhook(ctx).id]
       })
+    new Koa<WebhookState<{ zen: string }>>().use((ctx) => {
+      expectTypeOf(ctx.state.webhook.payload.zen).toBeString()
+    })
     const server = await listen(app)
     const request = delivery('{"zen":"Favor focus"}')
     expect(JSON.parse((await server.send(request)).text)).toEqual(['Favor focus', request.id])
