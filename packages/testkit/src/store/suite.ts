@@ -1,3 +1,4 @@
+import { type StoreGuaranteeId, storeGuaranteeNeeds, storeGuaranteeTitles } from '../guarantees.ts'
 import type { Runner } from '../runner.ts'
 import { claimGuarantees } from './claims.ts'
 import { runStoreGuarantee, type StoreGuarantee, type StoreHarness } from './harness.ts'
@@ -5,7 +6,6 @@ import { operatorGuarantees } from './operator.ts'
 import { queueGuarantees } from './queue.ts'
 import { retentionGuarantees } from './retention.ts'
 import { settlingGuarantees } from './settling.ts'
-import { type StoreGuaranteeId, storeGuaranteeNeeds, storeGuaranteeTitles } from './titles.ts'
 
 // The type makes a number without code, and code without a number, an error of the compiler.
 const guarantees: Readonly<Record<StoreGuaranteeId, StoreGuarantee>> = {

@@ -1,10 +1,14 @@
+import {
+  type AdapterGuaranteeId,
+  adapterGuaranteeNeeds,
+  adapterGuaranteeTitles,
+} from '../guarantees.ts'
 import type { Runner } from '../runner.ts'
 import { admissionGuarantees } from './admission.ts'
 import { copyGuarantees } from './copies.ts'
 import { faultGuarantees } from './faults.ts'
 import { type AdapterGuarantee, type AdapterHarness, runAdapterGuarantee } from './harness.ts'
 import { outcomeGuarantees } from './outcome.ts'
-import { type AdapterGuaranteeId, adapterGuaranteeNeeds, adapterGuaranteeTitles } from './titles.ts'
 import { wireGuarantees } from './wire.ts'
 
 // The type makes a number without code, and code without a number, an error of the compiler.

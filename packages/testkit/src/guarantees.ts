@@ -1,6 +1,11 @@
-import type { StoreFeature } from './harness.ts'
+/**
+ * The table of all guarantees: number → sentence. A number keeps its meaning for ever; new guarantees are added at
+ * the end. The README shows the same table.
+ */
+import type { AdapterFeature } from './adapter/harness.ts'
+import type { StoreFeature } from './store/harness.ts'
 
-/** What every store guarantees. A number keeps its meaning for ever; new guarantees are added at the end. */
+/** What every store guarantees. */
 export const storeGuaranteeTitles = {
   S1: 'Of 50 simultaneous claims of one key one is granted, and every loser learns that it is being processed.',
   S2: 'Of simultaneous claims through several instances on the same data one is granted.',
@@ -79,3 +84,79 @@ export const storeGuaranteeNeeds: Readonly<Partial<Record<StoreGuaranteeId, Stor
   S60: 'transactions',
   S61: 'transactions',
 }
+
+/** What every adapter guarantees. */
+export const adapterGuaranteeTitles = {
+  A1: "GitHub's published request is run once and answered 2xx with `webhook-inbox-status: completed`.",
+  A2: 'A request without the right signature is answered 401, before the store and the handler.',
+  A3: 'The handler gets the delivery: ids, event, action, attempt, fence, headers, exact bytes, payload.',
+  A4: 'A form is verified as it was sent and decoded afterwards.',
+  A5: 'Of several secrets any may have signed, and the observer hears which.',
+  A6: 'A secret function, also an async one, picks secrets by request; undefined is a 401, a throw is a 503.',
+  A7: 'A delivery id or event that is missing or unusable is a 400, before the store and the handler.',
+  A8: 'A hook id that is not 1 to 20 digits is a 400, before the store and the handler.',
+  A9: 'A body of exactly `maxBodyBytes` is accepted, one byte more is a 413.',
+  A10: 'A content encoding is a 415; `identity` is accepted.',
+  A11: 'A ping is answered 200 without handler and claim, unless it is listed in `events`.',
+  A12: 'An event that is not listed in `events` is answered 202 `ignored`, without handler and claim.',
+  A13: 'A signed body that is no JSON, or a JSON scalar, runs with its bytes and never crashes.',
+  A14: 'Names that are special to JavaScript are names like any other.',
+  A15: 'Refusals are RFC 9457 problems with a stable code, in which nothing of the request is repeated.',
+  A16: 'On a `path` mount every method but POST is answered 405 with `Allow: POST`.',
+  A17: 'On a `path` mount the query and one trailing slash make no other path.',
+  A18: 'On a `path` mount every other path falls through untouched.',
+  A19: 'A copy of a completed delivery is answered 200 before the handler.',
+  A20: 'Of 50 simultaneous copies one runs; the others are answered 200 or 202.',
+  A21: "With `inFlight: 'retry'` a copy of a running delivery is answered 503 with `Retry-After`.",
+  A22: 'One delivery id on two hooks is two runs.',
+  A23: 'One delivery id on two endpoints that share a store is two runs.',
+  A24: 'A failed delivery runs again at once when it is sent again, as the next attempt.',
+  A25: 'With `retry.inlineBackoffMs` a copy that comes too early is answered 503 with `Retry-After`.',
+  A26: 'A dead delivery is answered 202 and never run again, unless `redeliverDead` is set.',
+  A27: 'With `retry.maxAttempts` the last failure makes a delivery dead.',
+  A28: 'With `replayGuard` a captured body under a new delivery id is a copy.',
+  A29: 'A claim whose owner died is answered 202 until its lease ends; then one of many copies takes over.',
+  A30: 'A thrown error fails the delivery with a 5xx, and it runs again.',
+  A31: 'A thrown `PermanentError` makes the delivery dead.',
+  A32: 'After `webhook.fail()` a 2xx is replaced: 503 to be run again, 422 when it is not retryable.',
+  A33: 'The `handler` option decides by its promise: return 200, throw 500, `PermanentError` 422.',
+  A34: 'A route that answers 2xx or 3xx completes the delivery.',
+  A35: 'A route that answers 400, 410, 413, 415 or 422 makes the delivery dead.',
+  A36: 'A route that answers any other status fails the delivery, which runs again.',
+  A37: 'A route that is not there, or answers nothing, fails the delivery.',
+  A38: '`settleBy` overrides what a status of the route means.',
+  A39: "The route's answer goes out as it was made: status, headers, body bytes.",
+  A40: 'No answer leaves before the delivery is settled.',
+  A41: 'Not one byte of the answer, head included, is on the wire before the delivery is settled.',
+  A42: 'When the store fails a claim the answer is 503 with `Retry-After`, and nothing runs.',
+  A43: 'When the store is too slow the answer is 503, nothing runs, and the late claim is given back.',
+  A44: 'When completion fails, the own answer goes out, and the delivery is completed as soon as the store can.',
+  A45: "After a lost claim the record decides: completed by another is the handler's answer, else 503.",
+  A46: 'The lease is renewed while the handler runs: no copy takes over.',
+  A47: "When the claim is lost, the handler's signal is aborted with `lease_lost`.",
+  A48: 'After `maxRunMs` the signal is aborted with `timeout`, the answer is 503, and the delivery failed.',
+  A49: 'A sender that hangs up changes nothing: the end of the handler decides.',
+  A50: 'A body that comes in any two pieces is the same body.',
+  A51: 'A body that breaks off makes no claim.',
+  A52: 'No answer, event or error holds a secret, a signature or the payload.',
+  A53: 'Endpoints that share an inbox keep their deliveries apart, and `drain` waits for the runs of all.',
+} as const
+
+/** The number of an adapter guarantee, for instance `A1`. */
+export type AdapterGuaranteeId = keyof typeof adapterGuaranteeTitles
+
+/** Guarantees for which a harness has to declare a feature. */
+export const adapterGuaranteeNeeds: Readonly<Partial<Record<AdapterGuaranteeId, AdapterFeature>>> =
+  {
+    A18: 'next',
+    A34: 'route',
+    A35: 'route',
+    A36: 'route',
+    A37: 'route',
+    A38: 'route',
+    A39: 'route',
+    A41: 'socket',
+    A49: 'socket',
+    A50: 'socket',
+    A51: 'socket',
+  }
