@@ -1,10 +1,13 @@
 /** (Request) → Response: for Workers, Deno, Bun, Next.js and every runtime that speaks the fetch interface. */
+import type { ClaimedDelivery } from './delivery.ts'
 import { optionError } from './errors.ts'
+import type { GitHubDelivery } from './github-delivery.ts'
 import { pathMatcher } from './path.ts'
 import type { ProviderName } from './providers/catalogue.ts'
 import type { Provider } from './providers/provider.ts'
 import { type BodyResult, createReceiver } from './receiver.ts'
 import type { Handler, WebhookOptions } from './receiver-options.ts'
+import type { AnyWebhook, WebhookOf } from './registry.ts'
 import { type Answer, refusalAnswer, toResponse } from './response.ts'
 
 /** A handler's context in the fetch adapter. */
@@ -12,9 +15,12 @@ export interface FetchContext {
   readonly request: Request
 }
 
-export type FetchWebhookOptions<Payload = unknown> = WebhookOptions<FetchContext, Payload> & {
+export type FetchWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = WebhookOptions<
+  FetchContext,
+  Webhook
+> & {
   /** Required: there is no route behind a fetch handler. */
-  readonly handler: Handler<FetchContext, Payload>
+  readonly handler: Handler<FetchContext, Webhook>
   /** Answer this path only; others get 404. @default every path */
   readonly path?: string
 }
@@ -22,18 +28,17 @@ export type FetchWebhookOptions<Payload = unknown> = WebhookOptions<FetchContext
 export type FetchHandler = (request: Request) => Promise<Response>
 
 /** A fetch handler for GitHub webhooks. @throws WebhookInboxError `ERR_OPTION` */
-export function githubWebhook<Payload = unknown>(
-  options: FetchWebhookOptions<Payload>,
-): FetchHandler {
+export function githubWebhook(options: FetchWebhookOptions<GitHubDelivery>): FetchHandler {
   return webhook({ ...options, provider: 'github' })
 }
 
 /** A fetch handler for any provider of the catalogue, or for an entry of yours. @throws WebhookInboxError `ERR_OPTION` */
-export function webhook<Payload = unknown>(
-  options: FetchWebhookOptions<Payload> & { readonly provider: ProviderName | Provider },
-): FetchHandler {
-  const { path, ...receiverOptions } = options
-  if (typeof options.handler !== 'function') {
+export function webhook<
+  Name extends ProviderName | Provider,
+  Webhook extends ClaimedDelivery = WebhookOf<Name>,
+>(options: FetchWebhookOptions<Webhook> & { readonly provider: Name }): FetchHandler {
+  const { path, ...receiverOptions } = { ...options }
+  if (typeof receiverOptions.handler !== 'function') {
     throw optionError(
       'webhook: "handler" is missing. Pass handler: async (webhook) => { … }; it runs once for each delivery.',
     )

@@ -13,7 +13,7 @@ export type GitHubEvent = keyof GitHubPayloads
 
 /** A claimed delivery of GitHub; comparing `event` narrows `payload`. */
 export type GitHubDelivery<Event extends GitHubEvent = GitHubEvent> = {
-  [Name in Event]: ClaimedDelivery<GitHubPayloads[Name], Name>
+  [Name in Event]: ClaimedDelivery<GitHubPayloads[Name], Name> & { readonly provider: 'github' }
 }[Event]
 
 type EventOf<Operation> = Operation extends `${infer Event}/${string}`

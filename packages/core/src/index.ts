@@ -65,6 +65,7 @@ export {
   type StoreOrInbox,
   type WebhookOptions,
 } from './receiver-options.ts'
+export type { AnyWebhook, WebhookOf, WebhookRegistry } from './registry.ts'
 export {
   type Answer,
   type RefusalCode,

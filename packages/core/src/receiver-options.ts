@@ -12,8 +12,8 @@ import { type Secret, type SecretLookup, secretLookup } from './secret.ts'
 import type { Store } from './store.ts'
 
 /** Runs for a claimed delivery: returning completes it, throwing fails it. `context` is the adapter's own. */
-export type Handler<Context = unknown, Payload = unknown> = (
-  webhook: ClaimedDelivery<Payload>,
+export type Handler<Context = unknown, Webhook extends ClaimedDelivery = ClaimedDelivery> = (
+  webhook: Webhook,
   context: Context,
 ) => unknown
 
@@ -31,30 +31,32 @@ export type StoreOrInbox =
     } & { readonly [Name in keyof PolicyOptions]?: undefined })
 
 /** Options that every adapter shares. */
-export type WebhookOptions<Context = unknown, Payload = unknown> = EndpointOptions<
-  Context,
-  Payload
-> &
-  StoreOrInbox
+export type WebhookOptions<
+  Context = unknown,
+  Webhook extends ClaimedDelivery = ClaimedDelivery,
+> = EndpointOptions<Context, Webhook> & StoreOrInbox
 
 /** {@link WebhookOptions} and the provider. */
-export type ReceiverOptions<Context = unknown, Payload = unknown> = WebhookOptions<
-  Context,
-  Payload
-> & {
+export type ReceiverOptions<
+  Context = unknown,
+  Webhook extends ClaimedDelivery = ClaimedDelivery,
+> = WebhookOptions<Context, Webhook> & {
   /** A name from the catalogue, or an entry. */
   readonly provider: ProviderName | Provider
 }
 
 /** What belongs to one endpoint. */
-export interface EndpointOptions<Context = unknown, Payload = unknown> {
+export interface EndpointOptions<
+  Context = unknown,
+  Webhook extends ClaimedDelivery = ClaimedDelivery,
+> {
   readonly secret: Secret
   /** Tells two webhooks of one provider apart; part of the key. @default the provider's own header, or '' */
   readonly endpoint?: string
   /** Only these events run (`push`, `pull_request.opened`); others are answered 202 `ignored`. @default all */
   readonly events?: readonly string[]
   /** Runs the delivery in place of a route handler: its promise decides, not a status. */
-  readonly handler?: Handler<Context, Payload>
+  readonly handler?: Handler<Context, Webhook>
   /** @default what the provider sends at most (GitHub: 25 MiB) */
   readonly maxBodyBytes?: number
   /**
@@ -117,8 +119,8 @@ export interface ReceiverSettings {
 }
 
 /** Checks the options once. @throws WebhookInboxError `ERR_OPTION` */
-export function readReceiverOptions<Context, Payload>(
-  options: ReceiverOptions<Context, Payload>,
+export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
+  options: ReceiverOptions<Context, Webhook>,
 ): ReceiverSettings {
   if (typeof options !== 'object' || options === null) {
     throw optionError('createReceiver: pass an object: { provider, secret, store }.')

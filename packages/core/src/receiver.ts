@@ -3,7 +3,7 @@ import { backend } from '#crypto'
 import type { Claim } from './claim.ts'
 import { toHex, utf8 } from './crypto/bytes.ts'
 import type { HmacKey } from './crypto/types.ts'
-import type { DeliveryKey, HeaderMap } from './delivery.ts'
+import type { ClaimedDelivery, DeliveryKey, HeaderMap } from './delivery.ts'
 import { type HeadersInput, toHeaderMap } from './headers.ts'
 import type { Inbox } from './inbox.ts'
 import type { DeliveryRef } from './observer.ts'
@@ -43,8 +43,8 @@ export interface ReceiverRequest {
 }
 
 /** What became of a request. Everything but `claimed` is final and has its answer. */
-export type Receipt<Payload = unknown> =
-  | ClaimedReceipt<Payload>
+export type Receipt<Webhook extends ClaimedDelivery = ClaimedDelivery> =
+  | ClaimedReceipt<Webhook>
   | { readonly status: 'refused'; readonly code: RefusalCode; readonly answer: Answer }
   | {
       readonly status:
@@ -61,21 +61,22 @@ export type Receipt<Payload = unknown> =
       readonly answer: Answer
     }
 
-export interface Receiver<Context = unknown, Payload = unknown> {
+export interface Receiver<Context = unknown, Webhook extends ClaimedDelivery = ClaimedDelivery> {
   readonly provider: Provider
   readonly inbox: Inbox
-  readonly handler: Handler<Context, Payload> | undefined
+  readonly handler: Handler<Context, Webhook> | undefined
   /** Never rejects for what a sender can cause. With a `handler` the receipt is final. */
-  receive(request: ReceiverRequest, context: Context): Promise<Receipt<Payload>>
+  receive(request: ReceiverRequest, context: Context): Promise<Receipt<Webhook>>
 }
 
 /**
  * Makes the framework-free receiver that all adapters share.
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
-export function createReceiver<Context = unknown, Payload = unknown>(
-  options: ReceiverOptions<Context, Payload>,
-): Receiver<Context, Payload> {
+export function createReceiver<
+  Context = unknown,
+  Webhook extends ClaimedDelivery = ClaimedDelivery,
+>(options: ReceiverOptions<Context, Webhook>): Receiver<Context, Webhook> {
   const settings = readReceiverOptions(options)
   const { handler } = options
   const { provider, inbox, lookUpSecret } = settings
@@ -83,13 +84,13 @@ export function createReceiver<Context = unknown, Payload = unknown>(
   if (settings.retentionIsShort)
     observer({ type: 'warning', code: 'retention_short', provider: provider.name })
 
-  function refuse(code: RefusalCode): Receipt<Payload> {
+  function refuse(code: RefusalCode): Receipt<Webhook> {
     const answer = refusalAnswer(code)
     observer({ type: 'refused', provider: provider.name, code, status: answer.status })
     return { status: 'refused', code, answer }
   }
 
-  async function receive(request: ReceiverRequest, context: Context): Promise<Receipt<Payload>> {
+  async function receive(request: ReceiverRequest, context: Context): Promise<Receipt<Webhook>> {
     const receivedAt = new Date()
     const headers = toHeaderMap(request.headers)
     if (request.method !== 'POST') return refuse('method_not_allowed')
@@ -138,7 +139,7 @@ export function createReceiver<Context = unknown, Payload = unknown>(
   }
 
   // From here on the request is the provider's.
-  async function admit(verified: Verified, context: Context): Promise<Receipt<Payload>> {
+  async function admit(verified: Verified, context: Context): Promise<Receipt<Webhook>> {
     const { parsed, rawBody } = verified
     const digest = toHex(await backend.digest('SHA-256', rawBody))
     const key = await keyOf(verified, digest)
@@ -233,10 +234,10 @@ export function createReceiver<Context = unknown, Payload = unknown>(
     ref: DeliveryRef,
     claim: Claim,
     context: Context,
-  ): Promise<Receipt<Payload>> {
+  ): Promise<Receipt<Webhook>> {
     const { parsed } = verified
     const keyText = JSON.stringify([key.provider, key.endpoint, key.deliveryId])
-    const receipt = createRun<Payload>({
+    const receipt = createRun<Webhook>({
       settings,
       delivery: {
         provider: provider.name,

@@ -9,9 +9,9 @@ import type { Handler, ReceiverSettings } from './receiver-options.ts'
 import { type Answer, doneAnswer, runProblemAnswer } from './response.ts'
 
 /** A delivery to be run now, by the caller, who then settles it. */
-export interface ClaimedReceipt<Payload = unknown> {
+export interface ClaimedReceipt<Webhook extends ClaimedDelivery = ClaimedDelivery> {
   readonly status: 'claimed'
-  readonly webhook: ClaimedDelivery<Payload>
+  readonly webhook: Webhook
   /** Settles by the final answer. The first call decides; later ones get the same settlement. Never rejects. */
   settle(end: RunEnd): Promise<Settlement>
   /** Called once when `maxRunMs` is over and the delivery was settled as failed. */
@@ -39,7 +39,9 @@ export interface RunInput {
 }
 
 /** Wraps a claim in what a handler and an adapter need. */
-export function createRun<Payload>(input: RunInput): ClaimedReceipt<Payload> {
+export function createRun<Webhook extends ClaimedDelivery>(
+  input: RunInput,
+): ClaimedReceipt<Webhook> {
   const { settings, delivery, key, ref, claim, keySeed } = input
   const { provider } = settings
   const { observer } = settings.inbox
@@ -163,8 +165,8 @@ export function createRun<Payload>(input: RunInput): ClaimedReceipt<Payload> {
 
   return {
     status: 'claimed',
-    // What the payload holds is the caller's word: the type parameter says it, nothing checks it.
-    webhook: webhook as ClaimedDelivery<Payload>,
+    // What the payload holds is the sender's word: the type parameter says it, nothing checks it.
+    webhook: webhook as Webhook,
     settle(end) {
       settlement ??= settleOnce(end)
       return settlement
@@ -175,9 +177,9 @@ export function createRun<Payload>(input: RunInput): ClaimedReceipt<Payload> {
 }
 
 /** Runs a handler that owns the outcome: its promise decides, not a status. */
-export async function runHandler<Context, Payload>(
-  handler: Handler<Context, Payload>,
-  receipt: ClaimedReceipt<Payload>,
+export async function runHandler<Context, Webhook extends ClaimedDelivery>(
+  handler: Handler<Context, Webhook>,
+  receipt: ClaimedReceipt<Webhook>,
   context: Context,
   onError: (error: unknown) => void,
 ): Promise<{

@@ -1,10 +1,13 @@
 /** Webhooks on Express 4 and 5: verifies and claims before the route handler, settles by its final status. */
 import {
+  type AnyWebhook,
   type ClaimedDelivery,
   createReceiver,
+  type GitHubDelivery,
   type Provider,
   type ProviderName,
   pathMatcher,
+  type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
 import { heldResponseLimit, type NodeOnlyOptions, receiveNode } from '@webhook-inbox/node'
@@ -14,7 +17,7 @@ declare global {
   namespace Express {
     interface Request {
       /** The delivery that this request has claimed. Absent on routes without the webhook middleware. */
-      webhook?: ClaimedDelivery
+      webhook?: AnyWebhook
       /** The bytes of the body as they came. */
       rawBody?: Uint8Array
     }
@@ -27,7 +30,10 @@ export interface ExpressContext {
   readonly res: Response
 }
 
-export type ExpressWebhookOptions<Payload = unknown> = WebhookOptions<ExpressContext, Payload> &
+export type ExpressWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = WebhookOptions<
+  ExpressContext,
+  Webhook
+> &
   NodeOnlyOptions
 
 /**
@@ -35,9 +41,7 @@ export type ExpressWebhookOptions<Payload = unknown> = WebhookOptions<ExpressCon
  * delivery, with `req.webhook`, the payload as `req.body` and the bytes as `req.rawBody`.
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
-export function githubWebhook<Payload = unknown>(
-  options: ExpressWebhookOptions<Payload>,
-): RequestHandler {
+export function githubWebhook(options: ExpressWebhookOptions<GitHubDelivery>): RequestHandler {
   return webhook({ ...options, provider: 'github' })
 }
 
@@ -45,10 +49,11 @@ export function githubWebhook<Payload = unknown>(
  * {@link githubWebhook} for any provider of the catalogue, or for an entry of yours.
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
-export function webhook<Payload = unknown>(
-  options: ExpressWebhookOptions<Payload> & { readonly provider: ProviderName | Provider },
-): RequestHandler {
-  const { path, maxHeldResponseBytes, ...receiverOptions } = options
+export function webhook<
+  Name extends ProviderName | Provider,
+  Webhook extends ClaimedDelivery = WebhookOf<Name>,
+>(options: ExpressWebhookOptions<Webhook> & { readonly provider: Name }): RequestHandler {
+  const { path, maxHeldResponseBytes, ...receiverOptions } = { ...options }
   const isOurs = pathMatcher(path)
   const limit = heldResponseLimit(maxHeldResponseBytes)
   const receiver = createReceiver(receiverOptions)

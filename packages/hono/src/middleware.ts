@@ -1,7 +1,9 @@
 import {
+  type AnyWebhook,
   type ClaimedDelivery,
   type ClaimedReceipt,
   createReceiver,
+  type GitHubDelivery,
   optionError,
   type Provider,
   type ProviderName,
@@ -11,6 +13,7 @@ import {
   statusHeader,
   toResponse,
   WebhookInboxError,
+  type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
 import type { Context, ExecutionContext, MiddlewareHandler, Next } from 'hono'
@@ -18,17 +21,20 @@ import { readBody } from './body.ts'
 import { type HeldResponse, ownResponse, settleResponse } from './held-response.ts'
 
 /** What the middleware sets on the context. */
-export interface WebhookVariables<Payload = unknown> {
+export interface WebhookVariables<Webhook extends ClaimedDelivery = AnyWebhook> {
   /** The verified and claimed delivery. */
-  webhook: ClaimedDelivery<Payload>
+  webhook: Webhook
 }
 
 /** Gives `c.get('webhook')` its type in the same route and in chained middleware. */
-export type WebhookMiddleware<Payload = unknown> = MiddlewareHandler<{
-  Variables: WebhookVariables<Payload>
+export type WebhookMiddleware<Webhook extends ClaimedDelivery = AnyWebhook> = MiddlewareHandler<{
+  Variables: WebhookVariables<Webhook>
 }>
 
-export type HonoWebhookOptions<Payload = unknown> = WebhookOptions<Context, Payload> & {
+export type HonoWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = WebhookOptions<
+  Context,
+  Webhook
+> & {
   /**
    * Answer this path only; other requests go on to the next handler. Compared with the absolute `c.req.path`,
    * without one trailing slash. @default every request that reaches the middleware
@@ -48,9 +54,9 @@ const optionNames: readonly string[] = [...receiverOptionNames, 'path', 'maxHeld
  * status of its answer decides whether the delivery is completed.
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
-export function githubWebhook<Payload = unknown>(
-  options: HonoWebhookOptions<Payload>,
-): WebhookMiddleware<Payload> {
+export function githubWebhook(
+  options: HonoWebhookOptions<GitHubDelivery>,
+): WebhookMiddleware<GitHubDelivery> {
   return webhook({ ...options, provider: 'github' })
 }
 
@@ -58,9 +64,10 @@ export function githubWebhook<Payload = unknown>(
  * Guards a Hono route for any provider of the catalogue, or for an entry of yours.
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
-export function webhook<Payload = unknown>(
-  options: HonoWebhookOptions<Payload> & { readonly provider: ProviderName | Provider },
-): WebhookMiddleware<Payload> {
+export function webhook<
+  Name extends ProviderName | Provider,
+  Webhook extends ClaimedDelivery = WebhookOf<Name>,
+>(options: HonoWebhookOptions<Webhook> & { readonly provider: Name }): WebhookMiddleware<Webhook> {
   const { path, maxHeldResponseBytes = 1024 * 1024, ...receiverOptions } = { ...options }
   rejectUnknownOptions('webhook', { ...options }, optionNames)
   if (!Number.isSafeInteger(maxHeldResponseBytes) || maxHeldResponseBytes <= 0) {
@@ -69,7 +76,7 @@ export function webhook<Payload = unknown>(
     )
   }
   const isOurs = pathMatcher(path)
-  const receiver = createReceiver<Context, Payload>(receiverOptions)
+  const receiver = createReceiver<Context, Webhook>(receiverOptions)
 
   return async (c, next) => {
     if (!isOurs(c.req.path)) return next()
@@ -106,8 +113,8 @@ export function webhook<Payload = unknown>(
  * The delivery of this request, for handlers whose types do not show it.
  * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware has run before
  */
-export function getWebhook<Payload = unknown>(c: Context): ClaimedDelivery<Payload> {
-  const found: ClaimedDelivery<Payload> | undefined = c.get('webhook')
+export function getWebhook(c: Context): AnyWebhook {
+  const found: AnyWebhook | undefined = c.get('webhook')
   if (found !== undefined) return found
   throw new WebhookInboxError(
     'ERR_NO_WEBHOOK',

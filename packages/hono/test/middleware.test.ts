@@ -71,12 +71,18 @@ describe('a guarded route', () => {
   })
 
   it('types the delivery in chained middleware, and anywhere else through getWebhook', async () => {
-    const save = (c: Context): string => getWebhook<{ zen: string }>(c).payload.zen
+    const save = (c: Context): string => {
+      const found = getWebhook(c)
+      return found.event === 'push' ? found.payload.ref : ''
+    }
     const app = new Hono()
-      .use(path, githubWebhook<{ zen: string }>({ secret, store: memoryStore() }))
-      .post(path, (c) => c.json([c.get('webhook').payload.zen, save(c)]))
-    const response = await app.request(path, signed('{"zen":"Half measures"}'))
-    expect(await response.json()).toEqual(['Half measures', 'Half measures'])
+      .use(path, githubWebhook({ secret, store: memoryStore() }))
+      .post(path, (c) => {
+        const found = c.get('webhook')
+        return c.json([found.event === 'push' ? found.payload.ref : '', save(c)])
+      })
+    const response = await app.request(path, signed('{"ref":"refs/heads/main"}'))
+    expect(await response.json()).toEqual(['refs/heads/main', 'refs/heads/main'])
   })
 
   it('says what is missing when getWebhook has nothing to give', async () => {
@@ -147,17 +153,17 @@ describe('a guarded route', () => {
     const app = new Hono<{ Bindings: { region: string } }>()
     app.post(
       path,
-      githubWebhook<{ zen: string }>({
+      githubWebhook({
         secret,
         store,
         handler: async (delivery, c: Context<{ Bindings: { region: string } }>) => {
-          seen.push(delivery.payload.zen, c.env.region, await c.req.json())
+          seen.push(delivery.payload, c.env.region, await c.req.json())
         },
       }),
     )
     const response = await app.request(path, signed('{"zen":"Favor focus"}'), { region: 'eu' })
     expect(await response.json()).toMatchObject({ status: 'completed' })
-    expect(seen).toEqual(['Favor focus', 'eu', { zen: 'Favor focus' }])
+    expect(seen).toEqual([{ zen: 'Favor focus' }, 'eu', { zen: 'Favor focus' }])
     expect((await onlyRecord(store)).state).toBe('completed')
   })
 

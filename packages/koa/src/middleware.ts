@@ -2,11 +2,14 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import {
+  type AnyWebhook,
   type ClaimedDelivery,
   createReceiver,
+  type GitHubDelivery,
   type Provider,
   type ProviderName,
   pathMatcher,
+  type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
 import {
@@ -19,15 +22,20 @@ import {
 import type { Middleware, ParameterizedContext } from 'koa'
 
 /** What the middleware puts into `ctx.state`. */
-export interface WebhookState<Payload = unknown> {
+export interface WebhookState<Webhook extends ClaimedDelivery = AnyWebhook> {
   /** The delivery that this request has claimed. */
-  webhook: ClaimedDelivery<Payload>
+  webhook: Webhook
 }
 
 /** Gives `ctx.state.webhook` its type in what is chained to it: `app.use(githubWebhook(…)).use((ctx) => …)`. */
-export type WebhookMiddleware<Payload = unknown> = Middleware<WebhookState<Payload>>
+export type WebhookMiddleware<Webhook extends ClaimedDelivery = AnyWebhook> = Middleware<
+  WebhookState<Webhook>
+>
 
-export type KoaWebhookOptions<Payload = unknown> = WebhookOptions<ParameterizedContext, Payload> &
+export type KoaWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = WebhookOptions<
+  ParameterizedContext,
+  Webhook
+> &
   NodeOnlyOptions
 
 /**
@@ -35,9 +43,9 @@ export type KoaWebhookOptions<Payload = unknown> = WebhookOptions<ParameterizedC
  * `ctx.state.webhook`, the payload as `ctx.request.body` and the bytes as `ctx.request.rawBody`.
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
-export function githubWebhook<Payload = unknown>(
-  options: KoaWebhookOptions<Payload>,
-): WebhookMiddleware<Payload> {
+export function githubWebhook(
+  options: KoaWebhookOptions<GitHubDelivery>,
+): WebhookMiddleware<GitHubDelivery> {
   return webhook({ ...options, provider: 'github' })
 }
 
@@ -45,10 +53,11 @@ export function githubWebhook<Payload = unknown>(
  * {@link githubWebhook} for any provider of the catalogue, or for an entry of yours.
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
-export function webhook<Payload = unknown>(
-  options: KoaWebhookOptions<Payload> & { readonly provider: ProviderName | Provider },
-): WebhookMiddleware<Payload> {
-  const { path, maxHeldResponseBytes, ...receiverOptions } = options
+export function webhook<
+  Name extends ProviderName | Provider,
+  Webhook extends ClaimedDelivery = WebhookOf<Name>,
+>(options: KoaWebhookOptions<Webhook> & { readonly provider: Name }): WebhookMiddleware<Webhook> {
+  const { path, maxHeldResponseBytes, ...receiverOptions } = { ...options }
   const isOurs = pathMatcher(path)
   const limit = heldResponseLimit(maxHeldResponseBytes)
   const receiver = createReceiver(receiverOptions)
@@ -89,7 +98,7 @@ export function webhook<Payload = unknown>(
  * The delivery that this request has claimed, where types do not show it.
  * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware ran before
  */
-export function getWebhook(ctx: { readonly req: IncomingMessage }): ClaimedDelivery {
+export function getWebhook(ctx: { readonly req: IncomingMessage }): AnyWebhook {
   return getNodeWebhook(ctx.req)
 }
 

@@ -1,5 +1,5 @@
 import Router from '@koa/router'
-import { hasCode, memoryStore } from '@webhook-inbox/core'
+import { type GitHubDelivery, hasCode, memoryStore } from '@webhook-inbox/core'
 import { getWebhook, githubWebhook, type WebhookState } from '@webhook-inbox/koa'
 import mount from 'koa-mount'
 import { afterEach, describe, expect, expectTypeOf, test } from 'vitest'
@@ -13,18 +13,16 @@ const methods = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
 
 describe.each(versions)('%s: where it stands', (_name, Koa) => {
   test('types and gives the delivery to what is chained', async () => {
-    const app = new Koa()
-      .use(githubWebhook<{ zen: string }>({ secret, store: memoryStore() }))
-      .use((ctx) => {
-        expectTypeOf(ctx.state.webhook.payload.zen).toBeString()
-        ctx.body = [ctx.state.webhook.payload.zen, getWebhook(ctx).id]
-      })
-    new Koa<WebhookState<{ zen: string }>>().use((ctx) => {
-      expectTypeOf(ctx.state.webhook.payload.zen).toBeString()
+    const app = new Koa().use(githubWebhook({ secret, store: memoryStore() })).use((ctx) => {
+      const { webhook } = ctx.state
+      ctx.body = [webhook.event === 'push' ? webhook.payload.ref : '', getWebhook(ctx).id]
+    })
+    new Koa<WebhookState<GitHubDelivery<'push'>>>().use((ctx) => {
+      expectTypeOf(ctx.state.webhook.payload.ref).toBeString()
     })
     const server = await listen(app)
-    const request = delivery('{"zen":"Favor focus"}')
-    expect(JSON.parse((await server.send(request)).text)).toEqual(['Favor focus', request.id])
+    const request = delivery('{"ref":"refs/heads/main"}')
+    expect(JSON.parse((await server.send(request)).text)).toEqual(['refs/heads/main', request.id])
   })
 
   test('getWebhook says what is missing', async () => {

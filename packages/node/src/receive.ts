@@ -17,8 +17,8 @@ export interface NodeOnlyOptions {
 }
 
 /** A delivery that this request has claimed. Its response is held: the answer of the handler settles it. */
-export interface NodeClaim<Payload = unknown> extends HeldResponse {
-  readonly webhook: ClaimedDelivery<Payload>
+export interface NodeClaim<Webhook extends ClaimedDelivery = ClaimedDelivery> extends HeldResponse {
+  readonly webhook: Webhook
 }
 
 export interface ReceiveOptions<Context> {
@@ -34,16 +34,16 @@ export interface ReceiveOptions<Context> {
  * @returns the claim, with `req.webhook` and `req.rawBody` set and the response held; undefined when the request is
  * answered
  */
-export async function receiveNode<Context, Payload>(
+export async function receiveNode<Context, Webhook extends ClaimedDelivery>(
   req: IncomingMessage,
   res: ServerResponse,
-  receiver: Receiver<Context, Payload>,
+  receiver: Receiver<Context, Webhook>,
   {
     context,
     url = urlOf(req),
     maxHeldResponseBytes = defaultMaxHeldResponseBytes,
   }: ReceiveOptions<Context>,
-): Promise<NodeClaim<Payload> | undefined> {
+): Promise<NodeClaim<Webhook> | undefined> {
   const receipt = await receiver.receive(
     {
       method: req.method ?? '',
@@ -63,8 +63,8 @@ export async function receiveNode<Context, Payload>(
     return undefined
   }
   const { webhook } = receipt
-  req.webhook = webhook
-  req.rawBody = webhook.rawBody
+  // The registry types what a request carries; which provider it is only the route knows.
+  Object.assign(req, { webhook, rawBody: webhook.rawBody })
   return { webhook, ...holdResponse(req, res, { receipt, maxHeldResponseBytes }) }
 }
 

@@ -1,11 +1,11 @@
 /** What a request carries once its webhook is verified and claimed. */
 import type { IncomingMessage } from 'node:http'
-import { type ClaimedDelivery, WebhookInboxError } from '@webhook-inbox/core'
+import { type AnyWebhook, WebhookInboxError } from '@webhook-inbox/core'
 
 declare module 'node:http' {
   interface IncomingMessage {
     /** The delivery that this request has claimed. Absent on routes without the webhook middleware. */
-    webhook?: ClaimedDelivery
+    webhook?: AnyWebhook
     /** The bytes of the body as they came. */
     rawBody?: Uint8Array
   }
@@ -15,7 +15,7 @@ declare module 'node:http' {
  * The delivery that this request has claimed.
  * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware ran before this handler
  */
-export function getWebhook(req: Pick<IncomingMessage, 'webhook'>): ClaimedDelivery {
+export function getWebhook(req: Pick<IncomingMessage, 'webhook'>): AnyWebhook {
   if (req.webhook !== undefined) return req.webhook
   throw new WebhookInboxError(
     'ERR_NO_WEBHOOK',

@@ -1,13 +1,17 @@
 /** Webhooks on plain node:http, and on everything that has connect-style middleware. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
+  type AnyWebhook,
+  type ClaimedDelivery,
   createReceiver,
+  type GitHubDelivery,
   isPermanentError,
   optionError,
   type Provider,
   type ProviderName,
   pathMatcher,
   refusalAnswer,
+  type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
 import { writeAnswer } from './answer.ts'
@@ -20,7 +24,10 @@ export interface NodeContext {
   readonly res: ServerResponse
 }
 
-export type NodeWebhookOptions<Payload = unknown> = WebhookOptions<NodeContext, Payload> &
+export type NodeWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = WebhookOptions<
+  NodeContext,
+  Webhook
+> &
   NodeOnlyOptions
 
 /**
@@ -37,9 +44,7 @@ export type NodeListener = (
  * A listener, or connect-style middleware, for GitHub webhooks.
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
-export function githubWebhook<Payload = unknown>(
-  options: NodeWebhookOptions<Payload>,
-): NodeListener {
+export function githubWebhook(options: NodeWebhookOptions<GitHubDelivery>): NodeListener {
   return webhook({ ...options, provider: 'github' })
 }
 
@@ -47,10 +52,11 @@ export function githubWebhook<Payload = unknown>(
  * A listener, or connect-style middleware, for any provider of the catalogue or for an entry of yours.
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
-export function webhook<Payload = unknown>(
-  options: NodeWebhookOptions<Payload> & { readonly provider: ProviderName | Provider },
-): NodeListener {
-  const { path, maxHeldResponseBytes, ...receiverOptions } = options
+export function webhook<
+  Name extends ProviderName | Provider,
+  Webhook extends ClaimedDelivery = WebhookOf<Name>,
+>(options: NodeWebhookOptions<Webhook> & { readonly provider: Name }): NodeListener {
+  const { path, maxHeldResponseBytes, ...receiverOptions } = { ...options }
   const isOurs = pathMatcher(path)
   const limit = heldResponseLimit(maxHeldResponseBytes)
   const receiver = createReceiver(receiverOptions)
