@@ -25,8 +25,11 @@ export const faultGuarantees = {
       return answer
     })
     await site.observed.called('complete')
-    // A copy makes the whole way meanwhile: the first answer had time enough to leave.
-    expect((await site.send()).status).toEqual(202)
+    // Copies make the whole way meanwhile: the first answer had time enough to leave.
+    for (let copy = 0; copy < 10; copy++) {
+      expect((await site.send()).status).toEqual(202)
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
     expect(answered).toEqual(false)
     gate.open()
     expect((await reply).state).toEqual('completed')
