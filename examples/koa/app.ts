@@ -11,7 +11,7 @@ const inbox = createInbox({ store })
 const app = new Koa()
   .use(githubWebhook({ secret: WEBHOOK_SECRET, inbox, path: '/webhooks/github' }))
   .use((ctx) => {
-    if (ctx.path !== '/webhooks/github') return
+    if (ctx.state.webhook === undefined) return // another path
     const { id, event } = ctx.state.webhook
     console.log(`${event} ${id}`)
     ctx.status = 204
