@@ -28,7 +28,9 @@ const path = '/webhooks/github'
 const app = express()
 app.use('/other', express.json({ verify: captureRawBody }))
 app.post(path, onExpress({ secret, inbox }), (req, res) => {
-  const event: string = getWebhook(req).event
+  const webhook = getWebhook(req)
+  const event: string = webhook.event
+  if (webhook.event === 'push') console.log(webhook.payload.ref.length)
   const attempt: number | undefined = req.webhook?.attempt
   res.json({ event, attempt })
 })
