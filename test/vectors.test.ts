@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { sign as octokitSign, verify as octokitVerify } from '@octokit/webhooks-methods'
-import { verify } from '@webhook-inbox/core'
+import { type ProviderName, verify } from '@webhook-inbox/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
 interface Vector {
+  readonly provider: ProviderName
   readonly name: string
   readonly secret: string
   readonly method: string
@@ -15,14 +17,19 @@ interface Vector {
   readonly now: number
 }
 
-const vectors: readonly Vector[] = JSON.parse(
-  readFileSync(new URL('./vectors/github.json', import.meta.url), 'utf8'),
+const folder = join(import.meta.dirname, 'vectors')
+const vectors = readdirSync(folder).flatMap((file): readonly Vector[] =>
+  JSON.parse(readFileSync(join(folder, file), 'utf8')),
 )
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-describe('the signed requests of GitHub', () => {
-  it.each(vectors)('$name', async ({ method, url, headers, body, secret, valid }) => {
-    const verified = await verify('github', { method, url, headers, body: bytesOf(body), secret })
+describe('requests that were signed by others', () => {
+  it.each(vectors)('$provider: $name', async ({ provider, valid, body, now, ...request }) => {
+    const verified = await verify(provider, {
+      ...request,
+      body: bytesOf(body),
+      now: new Date(now * 1000),
+    })
     expect(verified.valid).toBe(valid)
   })
 
