@@ -1,3 +1,4 @@
+export { type BatchOptions, createBatch } from './batch.ts'
 export type { Claim } from './claim.ts'
 export type {
   AbortReason,
