@@ -34,20 +34,24 @@ export function createLine(waitMs: number): Line {
   // One at a time asks for the lock: a crowd that polls by itself would block the loop that it wants to keep free.
   async function serve(): Promise<void> {
     let delayMs = firstDelayMs
-    for (let head = waiting[0]; head !== undefined; head = waiting[0]) {
+    while (waiting.length > 0) {
       await pause(delayMs * (0.5 + Math.random() / 2))
-      if (waiting[0] !== head) continue
-      if (performance.now() < head.deadlineMs) {
-        if (!head.attempt()) {
-          delayMs = Math.min(delayMs * 2, longestDelayMs)
-          continue
-        }
+      refuseLate()
+      if (waiting[0]?.attempt() === true) {
+        waiting.shift()
         delayMs = 0
       } else {
-        head.reject(stillBusy(waitMs, lastBusy))
+        delayMs = Math.min(Math.max(delayMs * 2, firstDelayMs), longestDelayMs)
       }
-      waiting.shift()
     }
+  }
+
+  // All at once: a pause for each would keep the next ones waiting until their own time is up too.
+  function refuseLate(): void {
+    const nowMs = performance.now()
+    const onTime = waiting.findIndex(({ deadlineMs }) => deadlineMs > nowMs)
+    const late = waiting.splice(0, onTime === -1 ? waiting.length : onTime)
+    for (const waiter of late) waiter.reject(stillBusy(waitMs, lastBusy))
   }
 
   return {

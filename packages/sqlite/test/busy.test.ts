@@ -75,6 +75,24 @@ describe.each(kinds)('a file that a connection of %s locks', (_, { open, store: 
     remove()
   })
 
+  it('for too long, with a crowd in line: the next claim does not wait behind those whose time is up', async () => {
+    const { path, remove } = temporaryFile()
+    const store = makeStore(path, { busyTimeoutMs: 50 })
+    const locker = open(path)
+    locker.exec('BEGIN IMMEDIATE')
+    const crowd = Array.from({ length: 300 }, (_, index) =>
+      rejectionOf(claimOne(store, `${index}`)),
+    )
+    await crowd[0]
+    locker.exec('COMMIT')
+    expect(await claimOne(store, 'next')).toMatchObject({ status: 'claimed' })
+    for (const error of await Promise.all(crowd))
+      expect(error).toMatchObject({ code: 'ERR_STORE_UNAVAILABLE' })
+    locker.close()
+    await store.close()
+    remove()
+  })
+
   it('for too long: unavailable, and the claim is not made afterwards', async () => {
     const { path, remove } = temporaryFile()
     const store = makeStore(path, { busyTimeoutMs: 40 })
