@@ -284,6 +284,33 @@ describe.each(versions)('%s: settled before answered', (_name, express) => {
     })
   })
 
+  test('a second end behind express-session', async () => {
+    const app = express()
+    const cookies = session({ secret: 'cookie', resave: true, saveUninitialized: true })
+    app.use(cookies, githubWebhook({ secret, store: watchedStore() }))
+    app.post(path, (_, res) => {
+      res.on('error', () => {})
+      res.end('first')
+      res.end('second')
+    })
+    const response = await (await listen(app)).send(delivery(), path)
+    expect([response.status, response.text]).toEqual([200, 'first'])
+    expect(response.header('set-cookie')).toContain('connect.sid')
+  })
+
+  test('compression behind us sees a head that is flushed early', async () => {
+    const app = express()
+    app.use(githubWebhook({ secret, store: watchedStore() }), compression())
+    app.post(path, (_, res) => {
+      res.type('txt').flushHeaders()
+      res.end(long)
+    })
+    const request = delivery('{}', { 'accept-encoding': 'gzip' })
+    const response = await (await listen(app)).send(request, path)
+    expect(response.header('content-encoding')).toBe('gzip')
+    expect(gunzipSync(response.body).toString()).toBe(long)
+  })
+
   test('a pipeline of requests on one connection', async () => {
     const store = watchedStore()
     const app = express()

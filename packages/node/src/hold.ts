@@ -50,6 +50,8 @@ interface Write {
 }
 
 type Method = (...args: never[]) => unknown
+
+const nodeMethods = ServerResponse.prototype
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
 
 /**
@@ -62,8 +64,10 @@ export function holdResponse(
   { receipt, maxHeldResponseBytes = defaultMaxHeldResponseBytes }: HoldOptions,
 ): HeldResponse {
   const { writeHead, write, end, flushHeaders, destroy } = res
+  const earlier = { writeHead, write, end }
   const headersBefore = res.getHeaders()
   let head: Head | undefined
+  let isImplied = false
   let writes: Write[] = []
   let heldBytes = 0
   /** Nobody is there to read any more. */
@@ -74,7 +78,7 @@ export function holdResponse(
   let released = false
   let thrown: { readonly error: unknown } | undefined
 
-  const restore = replaceProperties(res, {
+  const replaced = replaceProperties(res, {
     writeHead: { value: onWriteHead },
     write: { value: onWrite },
     end: { value: onEnd },
@@ -111,6 +115,25 @@ export function holdResponse(
     return Reflect.apply(method, res, args)
   }
 
+  // What comes after the answer fails as Node says. What has wrapped the response before us would take it for the
+  // answer, which it has not seen yet.
+  function late(name: 'writeHead' | 'write' | 'end', args: readonly unknown[]): unknown {
+    const { [name]: method } = released || !(res instanceof ServerResponse) ? earlier : nodeMethods
+    return real(method, withoutTail(args))
+  }
+
+  // As in Node, the first write goes through `writeHead`, where what has wrapped it since sets its headers.
+  function implyHead(): void {
+    if (head !== undefined) return
+    isImplied = true
+    try {
+      res.writeHead(res.statusCode)
+    } finally {
+      isImplied = false
+    }
+    sendHead(false)
+  }
+
   function sendHead(explicit: boolean): void {
     if (head !== undefined) return
     // Node's own checks and errors, on a response that is never sent.
@@ -123,7 +146,7 @@ export function holdResponse(
 
   function onWriteHead(status: number, second?: string | Headers, third?: Headers): ServerResponse {
     if (released || head !== undefined) {
-      real(writeHead, withoutTail([status, second, third]))
+      late('writeHead', [status, second, third])
       return res
     }
     Reflect.apply(ServerResponse.prototype.writeHead, new ServerResponse(req), [
@@ -134,20 +157,20 @@ export function holdResponse(
     applyHeaders(res, third ?? (typeof second === 'string' ? undefined : second))
     res.statusCode = Math.trunc(status)
     if (typeof second === 'string') res.statusMessage = second
-    sendHead(true)
+    sendHead(!isImplied)
     return res
   }
 
   function onFlushHeaders(): void {
     if (released || flowing) real(flushHeaders, [])
-    else sendHead(true)
+    else if (head === undefined) res.writeHead(res.statusCode)
   }
 
   function onWrite(...args: unknown[]): boolean {
-    if (released || ended) return real(write, args) !== false
+    if (released || ended) return late('write', args) !== false
     const { chunk, encoding, callback } = readArguments(args)
     if (!isChunk(chunk)) return new ServerResponse(req).write(chunk)
-    sendHead(false)
+    implyHead()
     // A handler may wait for this before it goes on to end the response.
     if (callback !== undefined) process.nextTick(callback)
     const size = sizeOf(chunk, encoding)
@@ -172,12 +195,12 @@ export function holdResponse(
 
   function onEnd(...args: unknown[]): ServerResponse {
     if (released || ended) {
-      real(end, args)
+      late('end', args)
       return res
     }
     const { chunk, encoding, callback } = readArguments(args)
     if (chunk && !isChunk(chunk)) new ServerResponse(req).end(chunk)
-    sendHead(false)
+    implyHead()
     ended = true
     const letGo = keepConnectionOpen(req, res)
     const last = chunk ? [chunk, encoding, callback] : callback === undefined ? [] : [callback]
@@ -203,6 +226,8 @@ export function holdResponse(
     if (!flowing && head !== undefined) {
       flowing = true
       Reflect.set(res, '_header', null)
+      // What has wrapped this since has seen the head already.
+      replaced.restore('writeHead')
       res.statusCode = head.status
       res.statusMessage = head.message
       res.setHeader(statusHeader, state)
@@ -230,7 +255,7 @@ export function holdResponse(
     if (released) return
     released = true
     watch.stop()
-    restore()
+    replaced.restore()
     try {
       if (replace === undefined) send?.(state)
       // The head is out: an answer that breaks off is the only other way to say that it does not hold.
@@ -263,11 +288,11 @@ export function holdResponse(
   }
 }
 
-/** @returns a function that puts back what was there, except where somebody has wrapped the replacement since */
+/** @returns how to put back what was there: one property in any case, or all that nobody has wrapped since */
 function replaceProperties(
   target: object,
   replacements: Readonly<Record<string, PropertyDescriptor>>,
-): () => void {
+): { restore(name?: string): void } {
   const before = Object.keys(replacements).map(
     (name) => [name, Object.getOwnPropertyDescriptor(target, name)] as const,
   )
@@ -280,13 +305,16 @@ function replaceProperties(
       ...replacement,
     })
   }
-  return () => {
-    for (const [name, descriptor] of before) {
-      const now = Object.getOwnPropertyDescriptor(target, name)
-      if (now?.value !== replacements[name]?.value) continue
-      if (descriptor === undefined) Reflect.deleteProperty(target, name)
-      else Object.defineProperty(target, name, descriptor)
-    }
+  return {
+    restore(only) {
+      for (const [name, descriptor] of before) {
+        const now = Object.getOwnPropertyDescriptor(target, name)
+        const isOurs = now?.value === replacements[name]?.value
+        if (only === undefined ? !isOurs : name !== only) continue
+        if (descriptor === undefined) Reflect.deleteProperty(target, name)
+        else Object.defineProperty(target, name, descriptor)
+      }
+    },
   }
 }
 

@@ -453,6 +453,69 @@ describe('what the handler sends is what the sender gets', () => {
     expect(response.body.equals(Buffer.concat(chunks))).toBe(true)
   })
 
+  test.each([
+    ['end', (res: ServerResponse) => res.end('hello')],
+    [
+      'write',
+      (res: ServerResponse) => {
+        res.write('hel')
+        res.end('lo')
+      },
+    ],
+    [
+      'flushHeaders',
+      (res: ServerResponse) => {
+        res.flushHeaders()
+        res.end('hello')
+      },
+    ],
+  ])('the first %s shows its head to what wraps writeHead behind the hold', async (_, answer) => {
+    const store = watchedStore()
+    const server = await guarded(store, (_, res) => {
+      const { writeHead } = res
+      Object.assign(res, {
+        writeHead(this: ServerResponse, ...args: unknown[]) {
+          this.appendHeader('x-seen', 'once')
+          return Reflect.apply(writeHead, this, [500, ...args.slice(1)])
+        },
+      })
+      answer(res)
+    })
+    const request = delivery()
+    const response = await server.send(request)
+    expect([response.status, response.header('x-seen'), response.text]).toEqual([
+      500,
+      'once',
+      'hello',
+    ])
+    expect((await store.settled(request.key)).state).toBe('failed')
+  })
+
+  test('a second answer reaches nothing that wraps the response before the hold', async () => {
+    const heard: string[] = []
+    const guard = githubWebhook({ secret, store: watchedStore() })
+    const server = await start((req, res) => {
+      for (const name of ['writeHead', 'write', 'end'] as const) {
+        const method = res[name]
+        Reflect.set(res, name, (...args: unknown[]) => {
+          heard.push(`${name} ${args[0]}`)
+          return Reflect.apply(method, res, args)
+        })
+      }
+      res.on('error', () => {})
+      guard(req, res, () => {
+        res.writeHead(201)
+        res.end('first')
+        expect(() => res.writeHead(500)).toThrow('after they are sent')
+        res.write('second')
+        res.end('third')
+      })
+    })
+    const response = await server.send(delivery())
+    expect([response.status, response.text]).toEqual([201, 'first'])
+    expect(heard).toEqual(['writeHead 201', 'end first'])
+  })
+
   test('methods wrapped before and after the hold see one answer', async () => {
     const heard: string[] = []
     const guard = githubWebhook({ secret, store: watchedStore() })
