@@ -56,7 +56,12 @@ export function isPermanentError(error: unknown): boolean {
 
 /** Whether a thrown value carries the given error code. */
 export function hasCode(error: unknown, code: ErrorCode): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && error.code === code
+  try {
+    return typeof error === 'object' && error !== null && 'code' in error && error.code === code
+  } catch {
+    // A getter or a proxy that throws: anything can be thrown, and reading it must not hide that it was.
+    return false
+  }
 }
 
 /** A caller's mistake in an option, with a message that says what to write instead. */

@@ -90,7 +90,9 @@ export function quietObserver(observer: Observer | undefined): Observer {
 export function swallow(hook: () => unknown): void {
   try {
     const returned = hook()
-    if (returned instanceof Promise) returned.catch(() => {})
+    // Also promises of other realms and libraries, which are no instances of ours.
+    if (typeof returned === 'object' && returned !== null && 'then' in returned)
+      Promise.resolve(returned).catch(() => {})
   } catch {
     // A broken hook must not turn a good delivery into a failure.
   }
