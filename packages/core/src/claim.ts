@@ -5,6 +5,7 @@ import { storeUnavailable, WebhookInboxError } from './errors.ts'
 import type { DeliveryRef, StoreOperation } from './observer.ts'
 import type { Policy } from './policy.ts'
 import type { FailOptions, Hold, SettleResult, StoredPayload } from './store.ts'
+import { renewResultOf, settleResultOf } from './store-answer.ts'
 
 export interface Claim {
   readonly hold: Hold
@@ -62,7 +63,8 @@ export function holdClaim(context: ClaimContext): Claim {
   let completedInTransaction = false
   let leaseEndsAtMs = askedAtMs + leaseMs
 
-  const ticker = unref(setInterval(tick, Math.max(1, Math.floor(leaseMs / 3))))
+  const thirdMs = Math.max(1, Math.floor(leaseMs / 3))
+  const ticker = unref(setInterval(tick, thirdMs))
   const runTimer = unref(setTimeout(expire, policy.maxRunMs))
 
   function expire(): void {
@@ -85,12 +87,16 @@ export function holdClaim(context: ClaimContext): Claim {
   async function renew(): Promise<'ok' | 'lost'> {
     if (settled) return 'lost'
     const sentAtMs = performance.now()
-    const answer = await withDeadline(() => store.renew(hold, leaseMs), storeTimeoutMs)
+    const answer = await withDeadline(
+      async () => renewResultOf(store, await store.renew(hold, leaseMs)),
+      // No longer, or the lease would end before its holder hears that it could not be renewed.
+      Math.min(storeTimeoutMs, thirdMs),
+    )
     if (settled) return 'lost'
     if (!answer.ok) {
       context.report('renew', ref, answer.error)
       // The last chance to stop a handler before somebody else may start.
-      if (performance.now() + leaseMs / 3 >= leaseEndsAtMs) loseLease()
+      if (performance.now() + thirdMs >= leaseEndsAtMs) loseLease()
       throw storeUnavailable('The lease could not be renewed.', answer.error)
     }
     if (answer.value === 'lost') {
@@ -116,9 +122,10 @@ export function holdClaim(context: ClaimContext): Claim {
 
   async function settle(
     operation: 'complete' | 'fail',
-    call: () => Promise<SettleResult>,
+    ask: () => Promise<SettleResult>,
   ): Promise<'ok' | 'lost' | 'unavailable'> {
     clearTimeout(runTimer)
+    const call = async (): Promise<SettleResult> => settleResultOf(store, operation, await ask())
     const answer = await withDeadline(call, storeTimeoutMs)
     if (answer.ok) {
       finish()
@@ -170,7 +177,8 @@ export function holdClaim(context: ClaimContext): Claim {
     if (settled) {
       throw new WebhookInboxError('ERR_CLAIM_LOST', 'This delivery is settled already.')
     }
-    if ((await store.complete(hold, completeOptions, tx)) === 'lost') {
+    const answer = await store.complete(hold, completeOptions, tx)
+    if (settleResultOf(store, 'complete', answer) === 'lost') {
       throw new WebhookInboxError(
         'ERR_CLAIM_LOST',
         'Another holder has the claim: let this error roll your transaction back.',
@@ -226,5 +234,7 @@ export function holdClaim(context: ClaimContext): Claim {
       return result
     },
   }
+  // The claim took part of its lease already: the first renewal must not come after its end.
+  if (performance.now() - askedAtMs >= thirdMs) tick()
   return claim
 }

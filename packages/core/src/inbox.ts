@@ -2,7 +2,7 @@ import { type Claim, holdClaim } from './claim.ts'
 import { randomToken } from './crypto/bytes.ts'
 import { sleep, timedOut, withDeadline } from './deadline.ts'
 import type { DeliveryKey } from './delivery.ts'
-import { storeUnavailable } from './errors.ts'
+import { optionError, storeUnavailable } from './errors.ts'
 import type { DeliveryRef, Observer, StoreOperation } from './observer.ts'
 import { type InboxOptions, type Policy, readPolicy, shortestCompletedMs } from './policy.ts'
 import type {
@@ -14,6 +14,7 @@ import type {
   Store,
   StoreStats,
 } from './store.ts'
+import { claimResultOf } from './store-answer.ts'
 
 /** One question to the store on behalf of a request. */
 export interface OpenRequest {
@@ -72,13 +73,15 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
   const { store, observer, leaseMs, storeTimeoutMs } = policy
   const running = new Set<Claim>()
   const settling = new Set<Promise<void>>()
+  // Requests that are asking for a claim: what they get will run.
+  let opening = 0
 
   function report(operation: StoreOperation, ref: DeliveryRef, error: unknown): void {
     observer({ type: 'store_unavailable', operation, ...ref })
     policy.onError(
       error === timedOut
         ? storeUnavailable(
-            `The ${store.name} store did not answer "${operation}" within ${storeTimeoutMs} ms.`,
+            `The ${store.name} store did not answer "${operation}" in time ("storeTimeoutMs" is ${storeTimeoutMs}).`,
           )
         : error,
     )
@@ -101,6 +104,15 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
   }
 
   async function open(request: OpenRequest): Promise<OpenResult> {
+    opening += 1
+    try {
+      return await openNow(request)
+    } finally {
+      opening -= 1
+    }
+  }
+
+  async function openNow(request: OpenRequest): Promise<OpenResult> {
     const { key, ref } = request
     const token = randomToken()
     const { event, action } = ref
@@ -119,8 +131,9 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
     } as const
     const askedAtMs = performance.now()
     const answer = await withDeadline(
-      () => store.claim([entry]),
-      storeTimeoutMs,
+      async () => claimResultOf(store, await store.claim([entry])),
+      // A claim that comes when its lease is over is none.
+      Math.min(storeTimeoutMs, leaseMs),
       () => track(abandon(key, token, ref)),
     )
     if (!answer.ok) {
@@ -128,15 +141,7 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
       track(abandon(key, token, ref))
       return { status: 'unavailable' }
     }
-    const result = answer.value[0]
-    if (result === undefined) {
-      report(
-        'claim',
-        ref,
-        storeUnavailable(`The ${store.name} store answered a claim with nothing.`),
-      )
-      return { status: 'unavailable' }
-    }
+    const result = answer.value
     if (!result.fingerprintMatches) observer({ type: 'fingerprint_differs', ...ref })
     if (result.status !== 'claimed') {
       observer({ type: 'duplicate', state: result.status, ...ref })
@@ -168,16 +173,18 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
     open,
 
     async drain({ timeoutMs = 30_000 } = {}) {
+      if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0))
+        throw optionError(
+          `drain: "timeoutMs" must be a number of milliseconds from 0, for instance 30000.`,
+        )
       const until = performance.now() + timeoutMs
-      while ((running.size > 0 || settling.size > 0) && performance.now() < until) {
+      const left = (): number => running.size + settling.size + opening
+      while (left() > 0 && performance.now() < until) {
         // Not unref'd: a process that drains means to wait.
         await new Promise((resolve) => setTimeout(resolve, Math.min(20, timeoutMs)))
       }
       for (const claim of running) claim.abort('shutdown')
-      return {
-        drained: running.size === 0 && settling.size === 0,
-        running: running.size + settling.size,
-      }
+      return { drained: left() === 0, running: left() }
     },
 
     get: (key) => store.get(key),
