@@ -77,12 +77,17 @@ export function storeUnavailable(message: string, cause?: unknown): WebhookInbox
   return new WebhookInboxError('ERR_STORE_UNAVAILABLE', message, { cause })
 }
 
-/** Throws an `ERR_OPTION` for every name that is not in `known`, with the nearest known name as a suggestion. */
+/**
+ * Throws an `ERR_OPTION` for every name that is not in `known`, with the nearest known name as a suggestion, and
+ * for what is no object at all: a number would have no names, and pass.
+ */
 export function rejectUnknownOptions(
   where: string,
   options: object,
   known: readonly string[],
 ): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw optionError(`${where}: pass an object. Known options: ${known.join(', ')}.`)
   for (const name of Object.keys(options)) {
     if (known.includes(name)) continue
     const near = nearest(name, known)

@@ -1,4 +1,5 @@
 import type { HeaderMap } from './delivery.ts'
+import { optionError } from './errors.ts'
 
 /** Headers as any framework has them: a `Headers`, or Node's object of strings and lists. */
 export type HeadersInput =
@@ -8,13 +9,16 @@ export type HeadersInput =
 /**
  * One form for all: lower-case names, repeated values joined by `, `, no prototype (so that a header named
  * `__proto__` is only a header).
+ * @throws WebhookInboxError `ERR_OPTION` for what is neither
  */
 export function toHeaderMap(input: HeadersInput): HeaderMap {
+  if (typeof input !== 'object' || input === null || Array.isArray(input))
+    throw optionError('"headers" must be a Headers, or an object of names and values.')
   const map: Record<string, string | undefined> = Object.create(null)
   const add = (value: unknown, name: string): void => {
     const text = Array.isArray(value) ? value.join(', ') : value
     if (typeof text !== 'string') return
-    const key = name.toLowerCase()
+    const key = String(name).toLowerCase()
     const before = map[key]
     map[key] = before === undefined ? text : `${before}, ${text}`
   }

@@ -3,6 +3,9 @@ import { optionError } from './errors.ts'
 // A timer takes 31 bits; longer waits would fire at once.
 const longestTimerMs = 2_147_483_647
 
+// A hundred years: beyond the safe integers no database gives a time back as a number.
+const longestRetentionMs = 36_525 * 86_400_000
+
 /** A duration in whole milliseconds, 1 to the longest timer. Zero is a mistake, not "unset". */
 export function durationOption(
   where: string,
@@ -17,7 +20,7 @@ export function durationOption(
   )
 }
 
-/** A retention in whole milliseconds; may be longer than any timer. */
+/** A retention in whole milliseconds, 1 to a hundred years; may be longer than any timer. */
 export function retentionOption(
   where: string,
   name: string,
@@ -25,9 +28,33 @@ export function retentionOption(
   fallback: number,
 ): number {
   if (value === undefined) return fallback
+  if (isCount(value) && value <= longestRetentionMs) return value
+  throw optionError(
+    `${where}: "${name}" must be a whole number of milliseconds from 1 to ${longestRetentionMs} (a hundred years), for instance ${fallback}.`,
+  )
+}
+
+/** A positive whole number of bytes. */
+export function sizeOption(where: string, name: string, value: unknown, fallback: number): number {
+  if (value === undefined) return fallback
   if (isCount(value)) return value
   throw optionError(
-    `${where}: "${name}" must be a positive whole number of milliseconds, for instance ${fallback}.`,
+    `${where}: "${name}" must be a positive whole number of bytes, for instance ${fallback}.`,
+  )
+}
+
+/** Raw bytes. Text and other views of memory are refused: they are not what was signed, or not for sure. */
+export function bytesOption(where: string, name: string, value: unknown): Uint8Array {
+  if (isBytes(value)) return value
+  throw optionError(
+    `${where}: "${name}" must be the raw bytes as they came, in a Uint8Array (a Buffer is one). Write new Uint8Array(buffer) for an ArrayBuffer, new TextEncoder().encode(text) for text that was never parsed.`,
+  )
+}
+
+// By its tag: the bytes of another realm are no instance of ours.
+function isBytes(value: unknown): value is Uint8Array {
+  return (
+    ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]'
   )
 }
 

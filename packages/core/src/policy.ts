@@ -119,8 +119,7 @@ export function readPolicy(where: string, options: InboxOptions): Policy {
   checkStore(where, options.store)
   functionOption(where, 'observer', options.observer)
   functionOption(where, 'onError', options.onError)
-  const retry = options.retry ?? {}
-  const retention = options.retention ?? {}
+  const { retry = {}, retention = {} } = options
   rejectUnknownOptions(`${where}: "retry"`, retry, ['maxAttempts', 'inlineBackoffMs'])
   rejectUnknownOptions(`${where}: "retention"`, retention, [
     'completedMs',

@@ -3,7 +3,7 @@ import type { ClaimedDelivery } from './delivery.ts'
 import { optionError, rejectUnknownOptions } from './errors.ts'
 import { type Inbox, inboxFor } from './inbox.ts'
 import { swallow } from './observer.ts'
-import { booleanOption, functionOption, retentionOption } from './options.ts'
+import { booleanOption, functionOption, sizeOption } from './options.ts'
 import type { SettleBy } from './outcome.ts'
 import { checkStore, type PolicyOptions, policyOptionNames } from './policy.ts'
 import { type ProviderName, providerOf } from './providers/catalogue.ts'
@@ -131,17 +131,22 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
   const lookUpSecret = secretLookup(where, provider, options.secret)
   const inbox = inboxOf(where, options)
   const { events, endpoint, onError } = options
-  if (endpoint !== undefined && (typeof endpoint !== 'string' || endpoint.length > 255)) {
+  // Half of a surrogate pair is no character: databases replace it, and two endpoints become one.
+  if (
+    endpoint !== undefined &&
+    (typeof endpoint !== 'string' || endpoint.length > 255 || /\p{Surrogate}/u.test(endpoint))
+  ) {
     throw optionError(`${where}: "endpoint" must be a string of at most 255 characters.`)
   }
   if (
     events !== undefined &&
     (!Array.isArray(events) ||
       events.length === 0 ||
-      events.some((event) => typeof event !== 'string' || event === ''))
+      // What no header can say would never match, and every delivery would be answered "ignored".
+      events.some((event) => typeof event !== 'string' || !/^[\x21-\x7e]+$/.test(event)))
   ) {
     throw optionError(
-      `${where}: "events" must be a list of event names, for instance ['push', 'pull_request.opened']; leave it out for all.`,
+      `${where}: "events" must be a list of event names without spaces, for instance ['push', 'pull_request.opened']; leave it out for all.`,
     )
   }
   if (
@@ -155,7 +160,7 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
   functionOption(where, 'settleBy', options.settleBy)
   functionOption(where, 'onError', onError)
   const { completedMs } = inbox.policy
-  const deadLetter = options.deadLetter ?? {}
+  const { deadLetter = {} } = options
   rejectUnknownOptions(`${where}: "deadLetter"`, deadLetter, ['keepBody'])
   return Object.freeze({
     provider,
@@ -163,12 +168,7 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
     inbox,
     endpoint,
     events: events === undefined ? undefined : new Set(events),
-    maxBodyBytes: retentionOption(
-      where,
-      'maxBodyBytes',
-      options.maxBodyBytes,
-      provider.maxBodyBytes,
-    ),
+    maxBodyBytes: sizeOption(where, 'maxBodyBytes', options.maxBodyBytes, provider.maxBodyBytes),
     inFlight: options.inFlight ?? (provider.retriesByItself ? 'retry' : 'accept'),
     settleBy: options.settleBy,
     redeliverDead: booleanOption(where, 'redeliverDead', options.redeliverDead),

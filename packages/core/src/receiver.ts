@@ -3,10 +3,13 @@ import { backend } from '#crypto'
 import type { Claim } from './claim.ts'
 import { toHex, utf8 } from './crypto/bytes.ts'
 import type { HmacKey } from './crypto/types.ts'
+import { timedOut, withDeadline } from './deadline.ts'
 import type { ClaimedDelivery, DeliveryKey, HeaderMap } from './delivery.ts'
+import { WebhookInboxError } from './errors.ts'
 import { type HeadersInput, toHeaderMap } from './headers.ts'
 import type { Inbox } from './inbox.ts'
 import type { DeliveryRef } from './observer.ts'
+import { bytesOption } from './options.ts'
 import {
   type ParsedRequest,
   parseRequest,
@@ -103,24 +106,32 @@ export function createReceiver<
 
     const body = await readBody(request.body)
     if (!body.ok) return refuse(body.code)
+    const rawBody = bytesOption('receive', 'body', body.bytes)
 
-    let keys: readonly HmacKey[]
-    try {
-      keys = await lookUpSecret({ method: request.method, url: request.url, headers })
-    } catch (error) {
-      settings.onError(error)
+    // No longer than the sender waits: a look-up that hangs must not keep requests and their bodies for ever.
+    const lookUp = await withDeadline(
+      () => lookUpSecret({ method: request.method, url: request.url, headers }),
+      provider.ackDeadlineMs,
+    )
+    if (!lookUp.ok) {
+      settings.onError(lookUp.error === timedOut ? secretTimedOut() : lookUp.error)
       return refuse('secret_unavailable')
     }
-    const matched = await verifySignature(provider, keys, headers, body.bytes)
+    const keys = lookUp.value
+    const matched = await verifySignature(provider, keys, headers, rawBody)
     if (typeof matched === 'string') return refuse(matched)
     const key = keys[matched]
-    const parsed = parseRequest(provider, headers, body.bytes)
+    const parsed = parseRequest(provider, headers, rawBody)
     if (typeof parsed === 'string') return refuse(parsed)
     if (key === undefined) return refuse('signature_mismatch')
 
-    return admit(
-      { receivedAt, headers, rawBody: body.bytes, parsed, key, secretIndex: matched },
-      context,
+    return admit({ receivedAt, headers, rawBody, parsed, key, secretIndex: matched }, context)
+  }
+
+  function secretTimedOut(): WebhookInboxError {
+    return new WebhookInboxError(
+      'ERR_SECRET_UNAVAILABLE',
+      `${provider.name} webhook: the "secret" function did not answer within ${provider.ackDeadlineMs} ms, the time that the sender waits.`,
     )
   }
 
@@ -133,9 +144,10 @@ export function createReceiver<
         return { ok: false, code: 'body_incomplete' }
       }
     }
-    return body.length > settings.maxBodyBytes
+    const bytes = bytesOption('receive', 'body', body)
+    return bytes.length > settings.maxBodyBytes
       ? { ok: false, code: 'body_too_large' }
-      : { ok: true, bytes: body }
+      : { ok: true, bytes }
   }
 
   // From here on the request is the provider's.

@@ -16,7 +16,8 @@ type OneOrMore = string | readonly string[]
 
 /**
  * One secret, several (while rotating: any may match), or a function that picks them for a request. A function
- * that returns undefined or an empty list knows no secret for the request, which is then refused with 401.
+ * that returns undefined or an empty list knows no secret for the request, which is then refused with 401. One that
+ * throws, or takes longer than the sender waits for an answer (GitHub: 10 s), is a 503.
  */
 export type Secret =
   | OneOrMore

@@ -1,11 +1,12 @@
 import { optionError } from './errors.ts'
+import { bytesOption } from './options.ts'
 import { type ProviderName, providerOf } from './providers/catalogue.ts'
 import { importSecret, sign } from './providers/interpret.ts'
 import type { Provider } from './providers/provider.ts'
 
 /**
  * The headers with which a provider signs these bytes: for tests, and for services that send webhooks.
- * @throws WebhookInboxError `ERR_OPTION` for a blank secret or an unknown provider
+ * @throws WebhookInboxError `ERR_OPTION` for a blank secret, an unknown provider or a body that is not bytes
  */
 export async function signatureHeaders(
   provider: ProviderName | Provider,
@@ -16,5 +17,6 @@ export async function signatureHeaders(
     throw optionError(`signatureHeaders: "secret" is missing or blank.`)
   }
   const key = await importSecret(entry, message.secret)
-  return { [entry.signature.header]: await sign(entry, key, message.body) }
+  const body = bytesOption('signatureHeaders', 'body', message.body)
+  return { [entry.signature.header]: await sign(entry, key, body) }
 }

@@ -1,5 +1,7 @@
 import type { Delivery } from './delivery.ts'
+import { optionError } from './errors.ts'
 import { type HeadersInput, toHeaderMap } from './headers.ts'
+import { bytesOption } from './options.ts'
 import { type ProviderName, providerOf } from './providers/catalogue.ts'
 import {
   type ParseCode,
@@ -29,7 +31,7 @@ export type Verification =
 
 /**
  * Checks a request's signature and reads the delivery out of it, without a store.
- * @throws WebhookInboxError `ERR_OPTION` for a missing or blank secret or an unknown provider,
+ * @throws WebhookInboxError `ERR_OPTION` for a missing or blank secret, an unknown provider or a body that is not bytes,
  * `ERR_SECRET_UNAVAILABLE` when the secret function fails
  */
 export async function verify(
@@ -37,12 +39,15 @@ export async function verify(
   request: VerifyRequest,
 ): Promise<Verification> {
   const entry = providerOf(provider)
+  if (typeof request !== 'object' || request === null)
+    throw optionError('verify: pass the request: verify(provider, { headers, body, secret }).')
   const headers = toHeaderMap(request.headers)
+  const body = bytesOption('verify', 'body', request.body)
   const lookUp = secretLookup('verify', entry, request.secret)
   const keys = await lookUp({ method: request.method ?? 'POST', url: request.url ?? '', headers })
-  const matched = await verifySignature(entry, keys, headers, request.body)
+  const matched = await verifySignature(entry, keys, headers, body)
   if (typeof matched === 'string') return { valid: false, code: matched }
-  const parsed = parseRequest(entry, headers, request.body)
+  const parsed = parseRequest(entry, headers, body)
   if (typeof parsed === 'string') return { valid: false, code: parsed }
   return {
     valid: true,
@@ -54,7 +59,7 @@ export async function verify(
       action: parsed.action,
       receivedAt: request.now ?? new Date(),
       headers,
-      rawBody: request.body,
+      rawBody: body,
       payload: parsed.payload,
     },
   }

@@ -3,11 +3,13 @@ import {
   createReceiver,
   githubWebhook,
   memoryStore,
+  providers,
   verify,
   webhook,
 } from '@webhook-inbox/core'
 import { describe, expect, it } from 'vitest'
 
+const { github } = providers
 const store = memoryStore()
 const handler = (): void => {}
 const secret = 'a secret'
@@ -83,6 +85,35 @@ describe('a mistake in the options is told at construction', () => {
       /"endpoint" must be a string/,
     ],
     ['nothing at all', undefined, /"handler" is missing/],
+    [
+      'a retention as number',
+      { secret, store, handler, retention: 30 },
+      /"retention": pass an obj/,
+    ],
+    ['retry as number', { secret, store, handler, retry: 5 }, /"retry": pass an object/],
+    ['retry as list', { secret, store, handler, retry: [] }, /"retry": pass an object/],
+    ['a dead letter switch', { secret, store, handler, deadLetter: true }, /"deadLetter": pass an/],
+    [
+      'a retention that no date can hold',
+      { secret, store, handler, retention: { completedMs: Number.MAX_SAFE_INTEGER } },
+      /"retention.completedMs" must be .* \(a hundred years\)/,
+    ],
+    [
+      'an endless retention',
+      { secret, store, handler, retention: { deadMs: Number.POSITIVE_INFINITY } },
+      /\(a hundred years\)/,
+    ],
+    ['a body limit of 0', { secret, store, handler, maxBodyBytes: 0 }, /whole number of bytes/],
+    [
+      'an event that no header can say',
+      { secret, store, handler, events: ['push '] },
+      /event names without spaces/,
+    ],
+    [
+      'an endpoint with half a character',
+      { secret, store, handler, endpoint: 'a\ud800' },
+      /"endpoint" must be a string/,
+    ],
   ])('%s', (_name, options, message) => {
     expect(construct(options)).toThrow(message)
     expect(construct(options)).toThrow(expect.objectContaining({ code: 'ERR_OPTION' }))
@@ -105,6 +136,39 @@ describe('a mistake in the options is told at construction', () => {
   it.each(['__proto__', 'constructor', 'toString'])('the name %s is no provider', (provider) => {
     const options: unknown = { provider, secret, store, handler }
     expect(() => Reflect.apply(webhook, undefined, [options])).toThrow(/Unknown provider/)
+  })
+
+  it.each([
+    ['no signature', { signature: undefined }, /"signature.scheme" must be 'hmac'/],
+    ['a hash in lower case', { signature: { ...github.signature, hash: 'sha256' } }, /hash/],
+    [
+      'a header with capitals',
+      { signature: { ...github.signature, header: 'X-Signature' } },
+      /"signature.header" must be a header name in lower case/,
+    ],
+    ['an id from nowhere', { deliveryId: {} }, /"deliveryId" must be/],
+    ['an id header with capitals', { deliveryId: { header: 'X-Id' } }, /"deliveryId" must be/],
+    [
+      'a pattern with a memory',
+      { endpoint: { header: 'x-hook', pattern: /^[0-9]+$/g } },
+      /"endpoint" must be .* without the flags g and y/,
+    ],
+    ['no ping events', { pingEvents: undefined }, /"pingEvents" must be a list/],
+    ['no limit', { maxBodyBytes: undefined }, /"maxBodyBytes" must be/],
+    ['a blank name', { name: '' }, /"name" must be a lower-case name/],
+  ])('a provider entry with %s', (_name, wrong, message) => {
+    const options: unknown = { provider: { ...github, ...wrong }, secret, store, handler }
+    const make = () => Reflect.apply(webhook, undefined, [options])
+    expect(make).toThrow(message)
+    expect(make).toThrow(expect.objectContaining({ code: 'ERR_OPTION' }))
+  })
+
+  it('accepts absent options as undefined', () => {
+    const options = { leaseMs: undefined, retry: undefined, retention: undefined, path: undefined }
+    expect(construct({ secret, store, handler, ...options })).not.toThrow()
+    expect(
+      construct({ secret, store, handler, deadLetter: undefined, events: undefined }),
+    ).not.toThrow()
   })
 
   it('a blank secret for verify', async () => {
@@ -166,5 +230,22 @@ describe('a secret function', () => {
       code: 'signature_mismatch',
       answer: { status: 401 },
     })
+  })
+
+  it('that never answers is a 503 when the sender has stopped waiting', async () => {
+    const heard: unknown[] = []
+    const receiver = createReceiver({
+      provider: { ...github, ackDeadlineMs: 20 },
+      secret: () => new Promise<string>(() => {}),
+      store,
+      onError: (error) => heard.push(error),
+    })
+    expect(await request(receiver)).toMatchObject({
+      code: 'secret_unavailable',
+      answer: { status: 503 },
+    })
+    expect(heard).toMatchObject([
+      { code: 'ERR_SECRET_UNAVAILABLE', message: expect.stringContaining('within 20 ms') },
+    ])
   })
 })

@@ -1,4 +1,5 @@
 import { nearest, optionError } from '../errors.ts'
+import { checkEntry } from './check.ts'
 import { github } from './github.ts'
 import type { Provider } from './provider.ts'
 
@@ -19,7 +20,7 @@ function isProviderName(name: string): name is ProviderName {
 
 /**
  * The entry for the option `provider`.
- * @throws WebhookInboxError `ERR_OPTION` for a name that is not in the catalogue, with the nearest one
+ * @throws WebhookInboxError `ERR_OPTION` for a name that is not in the catalogue, with the nearest one, or a wrong entry
  */
 export function providerOf(provider: unknown): Provider {
   if (provider === undefined || provider === null) {
@@ -35,17 +36,6 @@ export function providerOf(provider: unknown): Provider {
       `Unknown provider "${provider}".${near === undefined ? '' : ` Did you mean "${near}"?`} Known: ${Object.keys(providers).join(', ')}.`,
     )
   }
-  if (isEntry(provider)) return provider
-  throw optionError(`"provider" must be a name from the catalogue or a provider entry.`)
-}
-
-function isEntry(value: unknown): value is Provider {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'name' in value &&
-    'signature' in value &&
-    'deliveryId' in value &&
-    'event' in value
-  )
+  checkEntry(provider)
+  return provider
 }
