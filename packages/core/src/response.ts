@@ -28,7 +28,7 @@ const refusals = {
   store_unavailable: [503, 'The delivery could not be stored. Send the request again later.'],
   ERR_BODY_CONSUMED: [
     500,
-    'The raw body was read before the webhook middleware. Mount the webhook middleware before any body parser, or keep the bytes: express.json({ verify: captureRawBody }).',
+    'The raw body was read before the webhook middleware. Mount the webhook middleware before whatever reads the body. On Express a parser may come first when it keeps the bytes: express.json({ verify: captureRawBody }).',
   ],
 } as const
 
