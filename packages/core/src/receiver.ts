@@ -25,7 +25,13 @@ import {
   type RefusalCode,
   refusalAnswer,
 } from './response.ts'
-import { type ClaimedReceipt, createRun, runHandler } from './run.ts'
+import {
+  type ClaimedReceipt,
+  createInnerRun,
+  createRun,
+  isClaimedDelivery,
+  runHandler,
+} from './run.ts'
 
 /** The bytes of a body, or why they cannot be had. */
 export type BodyResult =
@@ -43,6 +49,11 @@ export interface ReceiverRequest {
   readonly headers: HeadersInput
   /** The raw bytes, or a function that reads at most `maxBytes` of them when it is asked. */
   readonly body: Uint8Array | ((maxBytes: number) => Promise<BodyResult>)
+  /**
+   * What the framework's request carries as its delivery, if anything. When another middleware before this one has
+   * claimed the same delivery, its claim is this one's too: asked again, the store would call it a copy.
+   */
+  readonly claimed?: unknown
 }
 
 /** What became of a request. Everything but `claimed` is final and has its answer. */
@@ -125,7 +136,11 @@ export function createReceiver<
     if (typeof parsed === 'string') return refuse(parsed)
     if (key === undefined) return refuse('signature_mismatch')
 
-    return admit({ receivedAt, headers, rawBody, parsed, key, secretIndex: matched }, context)
+    const outer = isClaimedDelivery(request.claimed) ? request.claimed : undefined
+    return admit(
+      { receivedAt, headers, rawBody, parsed, key, secretIndex: matched, outer },
+      context,
+    )
   }
 
   function secretTimedOut(): WebhookInboxError {
@@ -152,7 +167,7 @@ export function createReceiver<
 
   // From here on the request is the provider's.
   async function admit(verified: Verified, context: Context): Promise<Receipt<Webhook>> {
-    const { parsed, rawBody } = verified
+    const { parsed, rawBody, outer } = verified
     const digest = toHex(await backend.digest('SHA-256', rawBody))
     const key = await keyOf(verified, digest)
     const ref: DeliveryRef = {
@@ -182,6 +197,9 @@ export function createReceiver<
       }
     }
 
+    if (outer !== undefined && isSameKey(outer.key, key))
+      return runWith(createInnerRun(outer), context)
+
     const opened = await inbox.open({
       key,
       ref,
@@ -199,7 +217,8 @@ export function createReceiver<
         const copy = {
           state: opened.status,
           leaseMs: opened.leaseMs,
-          inFlight: settings.inFlight,
+          // A 2xx would complete the claim around this one.
+          inFlight: outer === undefined ? settings.inFlight : 'retry',
         } as const
         return { status: opened.status, deliveryId, answer: copyAnswer(copy, deliveryId) }
       }
@@ -267,10 +286,21 @@ export function createReceiver<
       claim,
       keySeed: toHex(await backend.digest('SHA-256', utf8(keyText))).slice(0, 32),
     })
+    return runWith(receipt, context)
+  }
+
+  function runWith(
+    receipt: ClaimedReceipt<Webhook>,
+    context: Context,
+  ): Receipt<Webhook> | Promise<Receipt<Webhook>> {
     return handler === undefined ? receipt : runHandler(handler, receipt, context, settings.onError)
   }
 
   return Object.freeze({ provider, inbox, handler, receive })
+}
+
+function isSameKey(a: DeliveryKey, b: DeliveryKey): boolean {
+  return a.provider === b.provider && a.endpoint === b.endpoint && a.deliveryId === b.deliveryId
 }
 
 interface Verified {
@@ -281,4 +311,6 @@ interface Verified {
   /** The secret that matched. */
   readonly key: HmacKey
   readonly secretIndex: number
+  /** What the request has claimed already. */
+  readonly outer: ClaimedDelivery | undefined
 }

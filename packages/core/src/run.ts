@@ -38,6 +38,28 @@ export interface RunInput {
   readonly keySeed: string
 }
 
+const claimedDeliveries = new WeakSet<object>()
+
+/** Whether a value that a framework's request carries is a delivery that was claimed here. */
+export function isClaimedDelivery(value: unknown): value is ClaimedDelivery {
+  return typeof value === 'object' && value !== null && claimedDeliveries.has(value)
+}
+
+/** A run inside the run of another middleware that has claimed the same delivery: what it answers settles that one. */
+export function createInnerRun<Webhook extends ClaimedDelivery>(
+  webhook: ClaimedDelivery,
+): ClaimedReceipt<Webhook> {
+  return {
+    status: 'claimed',
+    webhook: webhook as Webhook,
+    settle: async (end) => ({ state: stateAfter[settleAs(end, undefined)] }),
+    onTimeout() {},
+    reportUnheld() {},
+  }
+}
+
+const stateAfter = { complete: 'completed', retry: 'failed', dead: 'dead' } as const
+
 /** Wraps a claim in what a handler and an adapter need. */
 export function createRun<Webhook extends ClaimedDelivery>(
   input: RunInput,
@@ -66,6 +88,8 @@ export function createRun<Webhook extends ClaimedDelivery>(
       if (error !== undefined) settings.onError(error)
     },
   }
+
+  claimedDeliveries.add(webhook)
 
   async function complete(): Promise<Settlement> {
     const result = await claim.complete()

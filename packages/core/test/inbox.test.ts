@@ -413,6 +413,58 @@ describe('drain', () => {
   })
 })
 
+describe('a second middleware on a request', () => {
+  it('runs under the claim of the first, and asks no store', async () => {
+    const store = memoryStore()
+    const first = receiverOf({ store })
+    const outer = claimedOf(await first.receive(signed('{}'), undefined))
+    const again = { ...signed('{}'), claimed: outer.webhook }
+    const inner = claimedOf(await receiverOf({ store }).receive(again, undefined))
+    expect(inner.webhook).toBe(outer.webhook)
+    for (const [status, state] of [
+      [200, 'completed'],
+      [422, 'dead'],
+      [500, 'failed'],
+    ] as const)
+      expect(await inner.settle({ status })).toEqual({ state })
+    expect(await outer.settle({ status: 500 })).toEqual({ state: 'failed' })
+    expect((await store.get(outer.webhook.key))?.state).toBe('failed')
+  })
+
+  it('runs its handler', async () => {
+    const store = memoryStore()
+    const outer = claimedOf(await receiverOf({ store }).receive(signed('{}'), undefined))
+    const seen: unknown[] = []
+    const inner = receiverOf({ store, handler: (webhook) => void seen.push(webhook) })
+    const receipt = await inner.receive({ ...signed('{}'), claimed: outer.webhook }, undefined)
+    expect(receipt).toMatchObject({ status: 'completed', answer: { status: 200 } })
+    expect(seen).toEqual([outer.webhook])
+  })
+
+  it('verifies for itself, and believes no look-alike', async () => {
+    const store = memoryStore()
+    const outer = claimedOf(await receiverOf({ store }).receive(signed('{}'), undefined))
+    const forged = { ...signed('{}', {}, 'another secret'), claimed: outer.webhook }
+    const alike = { ...signed('{}'), claimed: { ...outer.webhook } }
+    const receiver = receiverOf({ store })
+    expect(await receiver.receive(forged, undefined)).toMatchObject({ code: 'signature_mismatch' })
+    expect((await receiver.receive(alike, undefined)).status).toBe('processing')
+  })
+
+  it('claims for itself under another key, and is never content that somebody else has that', async () => {
+    const store = memoryStore()
+    const outer = claimedOf(await receiverOf({ store }).receive(signed('{}'), undefined))
+    const other = receiverOf({ store, endpoint: 'other' })
+    const again = { ...signed('{}'), claimed: outer.webhook }
+    const inner = claimedOf(await other.receive(again, undefined))
+    expect(inner.webhook.endpoint).toBe('other')
+    expect(await other.receive(again, undefined)).toMatchObject({
+      status: 'processing',
+      answer: { status: 503 },
+    })
+  })
+})
+
 describe('a broken observer or hook', () => {
   it('changes nothing', async () => {
     const broken = () => {

@@ -133,6 +133,20 @@ describe.each(versions)('%s', (_name, express) => {
     expect(statuses).toEqual([500, 200, 200, 500, 422, 202])
   })
 
+  test('a route that is guarded twice runs once for each delivery', async () => {
+    const store = watchedStore()
+    const app = express()
+    app.use(githubWebhook({ secret, store, path }))
+    app.post(path, githubWebhook({ secret, store }), (req, res) => {
+      res.json([req.body.zen, req.webhook?.attempt])
+    })
+    const server = await listen(app)
+    const request = delivery('{"zen":"once"}')
+    expect((await server.send(request)).text).toBe('["once",1]')
+    expect((await server.send(request)).header('webhook-inbox-status')).toBe('completed')
+    expect(store.calls.filter((name) => name === 'complete')).toHaveLength(1)
+  })
+
   test('two endpoints with one store and two secrets', async () => {
     const store = watchedStore()
     const app = express()

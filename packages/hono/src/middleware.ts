@@ -86,6 +86,7 @@ export function webhook<
         url: c.req.url,
         headers: c.req.raw.headers,
         body: (maxBytes) => readBody(c.req, maxBytes),
+        claimed: c.get('webhook'),
       },
       c,
     )

@@ -167,6 +167,28 @@ describe('a guarded route', () => {
     expect((await onlyRecord(store)).state).toBe('completed')
   })
 
+  it('runs a route that is guarded twice once for each delivery', async () => {
+    const store = memoryStore()
+    const app = new Hono()
+    app.use(githubWebhook({ secret, store }))
+    let failed = false
+    app.post('/', githubWebhook({ secret, store, handler: () => {} }))
+    app.post('/route', githubWebhook({ secret, store }), (c) => {
+      if (!failed) c.get('webhook').fail()
+      failed = true
+      return c.text(`attempt ${c.get('webhook').attempt}`)
+    })
+    const [handled, routed] = [signed(), signed()]
+    const statusOf = async (path: string, request: typeof handled) => {
+      const { status, headers } = await app.request(path, request)
+      return [status, headers.get('webhook-inbox-status')]
+    }
+    expect(await statusOf('/', handled)).toEqual([200, 'completed'])
+    expect(await statusOf('/route', routed)).toEqual([503, 'failed'])
+    expect(await (await app.request('/route', routed)).text()).toBe('attempt 2')
+    expect(await statusOf('/route', routed)).toEqual([200, 'completed'])
+  })
+
   it('keeps endpoints that share an inbox apart', async () => {
     const inbox = createInbox({ store: memoryStore() })
     const runs: string[] = []

@@ -54,6 +54,22 @@ describe.each(versions)('%s: where it stands', (_name, Koa) => {
     expect(JSON.parse(response.text)).toEqual({ status: 'completed', deliveryId: request.id })
   })
 
+  test('a route that is guarded twice runs once for each delivery', async () => {
+    const store = watchedStore()
+    const guard = githubWebhook({ secret, store })
+    const app = new Koa()
+      .use(guard)
+      .use(guard)
+      .use((ctx) => {
+        ctx.body = [ctx.state.webhook.attempt]
+      })
+    const server = await listen(app)
+    const request = delivery()
+    expect((await server.send(request)).text).toBe('[1]')
+    expect((await server.send(request)).header('webhook-inbox-status')).toBe('completed')
+    expect(store.calls.filter((name) => name === 'complete')).toHaveLength(1)
+  })
+
   test.each(methods)('answers 405 to %s on its path', async (method) => {
     const app = new Koa().use(githubWebhook({ secret, store: memoryStore(), path }))
     const { port } = await listen(app)

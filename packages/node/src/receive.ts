@@ -50,6 +50,7 @@ export async function receiveNode<Context, Webhook extends ClaimedDelivery>(
       url,
       headers: req.headers,
       body: (maxBytes) => readNodeBody(req, maxBytes),
+      claimed: req.webhook,
     },
     context,
   )

@@ -92,6 +92,28 @@ describe('with a handler', () => {
     expect((await store.settled(request.key)).state).toBe('completed')
   })
 
+  test('a guard behind a guard: one claim, one run', async () => {
+    const store = watchedStore()
+    const outer = githubWebhook({ secret, store })
+    const inner = githubWebhook({ secret, store })
+    let runs = 0
+    const server = await start((req, res) =>
+      outer(req, res, () =>
+        inner(req, res, () => {
+          runs += 1
+          if (runs === 1) req.webhook?.fail()
+          res.end('ran')
+        }),
+      ),
+    )
+    const request = delivery()
+    const answers = [await server.send(request), await server.send(request)]
+    answers.push(await server.send(request))
+    expect(answers.map(({ status }) => status)).toEqual([503, 200, 200])
+    expect([runs, answers[1]?.text]).toEqual([2, 'ran'])
+    expect(store.calls.filter((name) => name === 'claim')).toHaveLength(3)
+  })
+
   test('path: ours with a query and a slash, 404 elsewhere, 405 for other methods', async () => {
     const { server } = await handled(() => {}, { path: '/webhooks/github' })
     for (const target of ['/webhooks/github', '/webhooks/github/', '/webhooks/github?x=1'])
