@@ -1,0 +1,33 @@
+/**
+ * An ioredis client, by its shape: `Redis` (standalone or Sentinel) and `Cluster` of ioredis 5 and 6 fit as they are.
+ */
+export interface RedisClient {
+  /** `ready` when commands can be sent. */
+  readonly status: string
+  callBuffer(command: string, args: (string | Buffer | number)[]): Promise<unknown>
+  pipeline(commands: unknown[][]): { exec(): Promise<[error: unknown, reply: unknown][] | null> }
+  /** Of a `Cluster` only. */
+  nodes?(role: 'master'): RedisClient[]
+}
+
+/** Whether a value has the shape of an ioredis client. */
+export function isRedisClient(value: unknown): value is RedisClient {
+  if (typeof value !== 'object' || value === null) return false
+  return (
+    typeof Reflect.get(value, 'status') === 'string' &&
+    ['callBuffer', 'pipeline'].every((method) => typeof Reflect.get(value, method) === 'function')
+  )
+}
+
+/** What a value that does not fit most likely is, and what to pass instead. */
+export function whatInstead(value: unknown): string {
+  const fix =
+    'Pass an ioredis client: new Redis(process.env.REDIS_URL), or new Redis.Cluster([…]), from "ioredis" 5 or 6.'
+  if (typeof value === 'string') return `"client" is a text. ${fix}`
+  if (value instanceof Promise) return `"client" is a promise. ${fix}`
+  if (typeof value === 'object' && value !== null && 'sendCommand' in value && 'isOpen' in value)
+    return `"client" is a node-redis client ("redis" on npm). ${fix}`
+  if (typeof value === 'object' && value !== null && 'isPipeline' in value)
+    return `"client" is a pipeline. ${fix}`
+  return `"client" is not an ioredis client. ${fix}`
+}

@@ -1,0 +1,2 @@
+export type { RedisClient } from './client.ts'
+export { type RedisStoreOptions, type RedisWarning, redisStore } from './redis-store.ts'

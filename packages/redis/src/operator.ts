@@ -1,0 +1,346 @@
+import {
+  type DeliveryKey,
+  type DeliveryRecord,
+  type DeliveryState,
+  type ListPage,
+  type ListQuery,
+  optionError,
+  type RetryResult,
+  type StoreStats,
+} from '@webhook-inbox/core'
+import type { Connection } from './connection.ts'
+import { parseText, unpackAbout, unpackKey, unpackText } from './encoding.ts'
+import { placeOf, type Shard } from './key.ts'
+import { bands, recordLua } from './record-lua.ts'
+import { defineScript, listOf, textOf } from './script.ts'
+
+/** The operator's side: looking, putting back to work, tidying up. */
+export interface Operator {
+  get(key: DeliveryKey): Promise<DeliveryRecord | undefined>
+  /** @throws WebhookInboxError `ERR_OPTION` when `limit` or `cursor` is not one */
+  list(query: ListQuery): Promise<ListPage>
+  stats(): Promise<StoreStats>
+  retry(key: DeliveryKey): Promise<RetryResult>
+  purge(limit: number): Promise<number>
+}
+
+const getScript = defineScript(
+  'get',
+  `${recordLua}
+local r = read(KEYS[5])
+if not r then return {} end
+return describe(r)
+`,
+)
+
+const retryScript = defineScript(
+  'retry',
+  `${recordLua}
+local r = read(KEYS[5])
+if not r then return 'not_found' end
+if r.state ~= 'd' and r.state ~= 'f' then return 'not_retryable' end
+r.attempt, r.due = 0, now
+change(r, r.bytes and 'p' or 'f')
+save(r)
+return r.bytes and 'pending' or 'needs_redelivery'
+`,
+)
+
+// Newest first, from just before the record { created, id } on. Those that have gone by themselves are left out.
+const listScript = defineScript(
+  'list',
+  `${recordLua}
+local asked = cjson.decode(ARGV[1])
+local list, created, id, since, most = asked[1] == 'dead' and dead or open, asked[2], asked[3], asked[4], asked[5]
+local found, rows, offset = {}, {}, 0
+repeat
+  found = redis.call('ZREVRANGEBYSCORE', list, digits(created), digits(since), 'WITHSCORES', 'LIMIT', offset, most)
+  offset = offset + most
+  for i = 1, #found, 2 do
+    if #rows < most and (tonumber(found[i + 1]) < created or found[i] < id) then
+      local r = read(keyOf(found[i]))
+      rows[#rows + 1] = { found[i], found[i + 1], r and describe(r) or '' }
+    end
+  end
+until #rows >= most or #found < 2 * most
+return rows
+`,
+)
+
+const statsScript = defineScript(
+  'stats',
+  `${recordLua}
+local function count(band, from, to) return redis.call('ZCOUNT', index, at(band, from), at(band, to)) end
+local last = bandMs - 1
+local overdue = count(${bands.processing}, 0, now) + count(${bands.running}, 0, now) + count(${bands.abandoned}, now + 1, last)
+local pending = count(${bands.pending}, 0, last)
+local failed = count(${bands.failed}, 0, last) + count(${bands.waiting}, now + 1, last)
+local live = count(${bands.processing}, now + 1, last) + count(${bands.running}, now + 1, last)
+local oldest, offset = '', 0
+-- Records that have gone by themselves stay in the list until they are purged: a few of them are passed over.
+while oldest == '' and offset < 1000 do
+  local found = redis.call('ZRANGE', open, offset, offset + 9, 'WITHSCORES')
+  if #found == 0 then break end
+  for i = 1, #found, 2 do
+    if oldest == '' and redis.call('EXISTS', keyOf(found[i])) == 1 then oldest = digits(now - found[i + 1]) end
+  end
+  offset = offset + 10
+end
+return {
+  digits(pending), digits(live + overdue), digits(failed), digits(count(${bands.dead}, now + 1, last)), digits(overdue), oldest,
+}
+`,
+)
+
+// Redis removes records by itself; what is left to do are their places in the indexes, and bytes that were kept.
+const purgeScript = defineScript(
+  'purge',
+  `${recordLua}
+local limit, purged = tonumber(ARGV[1]), 0
+local function over(band)
+  return redis.call('ZRANGEBYSCORE', index, at(band, 0), at(band, now), 'LIMIT', 0, limit)
+end
+for _, id in ipairs(over(${bands.kept})) do
+  redis.call('ZREM', index, id)
+  redis.call('HDEL', keyOf(id), 'body', 'headers')
+end
+for _, band in ipairs({ ${bands.dead}, ${bands.waiting}, ${bands.abandoned}, ${bands.running} }) do
+  for _, id in ipairs(over(band)) do
+    if purged >= limit then break end
+    local r = read(keyOf(id))
+    if not r then
+      redis.call('ZREM', index, id)
+      redis.call('ZREM', open, id)
+      redis.call('ZREM', dead, id)
+      purged = purged + 1
+    elseif band == ${bands.running} then
+      -- From here it is looked for when it goes, and not again and again.
+      redis.call('ZADD', index, at(${bands.abandoned}, r.purge), id)
+    end
+  end
+end
+return digits(purged)
+`,
+)
+
+const stateOf: Readonly<Record<string, DeliveryState>> = {
+  p: 'pending',
+  r: 'processing',
+  c: 'completed',
+  f: 'failed',
+  d: 'dead',
+}
+
+/** A record in a list, with its place in the order of creation. */
+interface Listed {
+  readonly createdMs: number
+  readonly id: string
+  /** Undefined when it has gone by itself. */
+  readonly record: DeliveryRecord | undefined
+}
+
+/** Position in the order of creation: everything that comes after it is older. */
+interface Position {
+  readonly createdMs: number
+  readonly id: string
+}
+
+export function createOperator(connection: Connection): Operator {
+  const { shards } = connection
+
+  function shardOf(number: number): Shard {
+    const shard = shards[number]
+    if (shard === undefined) throw new RangeError('There is no such shard.')
+    return shard
+  }
+
+  async function onRecord(script: typeof getScript, key: DeliveryKey): Promise<unknown> {
+    const { shard: number, id } = placeOf(key, shards.length)
+    const shard = shardOf(number)
+    return connection.run(script, shard, [`${shard.base}${id}`], [])
+  }
+
+  /** One list of one shard, newest first, read in portions. */
+  function reader(shard: Shard, list: 'open' | 'dead', from: Position, sinceMs: number) {
+    const portion = 100
+    let position = from
+    let rows: Listed[] = []
+    let ended = false
+    return {
+      async head(): Promise<Listed | undefined> {
+        if (rows.length === 0 && !ended) {
+          const { createdMs, id } = position
+          const asked = JSON.stringify([list, createdMs, id, sinceMs, portion])
+          const found = listOf(await connection.run(listScript, shard, [], [asked]))
+          rows = found.map(readListed)
+          ended = rows.length < portion
+          position = rows.at(-1) ?? position
+        }
+        return rows[0]
+      },
+      next() {
+        rows.shift()
+      },
+    }
+  }
+
+  return {
+    async get(key) {
+      const row = listOf(await onRecord(getScript, key))
+      return row.length === 0 ? undefined : readRecord(row, key)
+    },
+
+    async list(query) {
+      const limit = limitOf(query)
+      const from = startOf(query)
+      const sinceMs = query.since?.getTime() ?? 0
+      const readers = shards.flatMap((shard) =>
+        listsOf(query.state).map((list) => reader(shard, list, from, sinceMs)),
+      )
+      const found: (Listed & { readonly record: DeliveryRecord })[] = []
+      while (found.length <= limit) {
+        const heads = await Promise.all(
+          readers.map(async (one) => ({ one, listed: await one.head() })),
+        )
+        let newest: { readonly one: (typeof readers)[number]; readonly listed: Listed } | undefined
+        for (const { one, listed } of heads) {
+          if (listed !== undefined && (newest === undefined || isNewer(listed, newest.listed)))
+            newest = { one, listed }
+        }
+        if (newest === undefined) break
+        newest.one.next()
+        const { record } = newest.listed
+        if (record !== undefined && matches(record, query)) found.push({ ...newest.listed, record })
+      }
+      const page = found.slice(0, limit)
+      const last = page.at(-1)
+      const records = page.map(({ record }) => record)
+      return found.length > limit && last !== undefined
+        ? { records, next: `${last.createdMs}-${last.id}` }
+        : { records }
+    },
+
+    async stats() {
+      const states = { pending: 0, processing: 0, completed: 0, failed: 0, dead: 0 }
+      let abandoned = 0
+      let oldestMs: number | undefined
+      const rows = await Promise.all(
+        shards.map((shard) => connection.run(statsScript, shard, [], [])),
+      )
+      for (const row of rows) {
+        const [pending, processing, failed, dead, overdue, oldest] = listOf(row).map(textOf)
+        states.pending += Number(pending)
+        states.processing += Number(processing)
+        states.failed += Number(failed)
+        states.dead += Number(dead)
+        abandoned += Number(overdue)
+        if (oldest !== '') oldestMs = Math.max(oldestMs ?? 0, Number(oldest))
+      }
+      return oldestMs === undefined
+        ? { states, abandoned }
+        : { states, abandoned, oldestUnfinishedMs: oldestMs }
+    },
+
+    async retry(key) {
+      const word = textOf(await onRecord(retryScript, key))
+      switch (word) {
+        case 'pending':
+        case 'needs_redelivery':
+        case 'not_found':
+        case 'not_retryable':
+          return word
+        default:
+          throw new TypeError('Redis answered a retry with something else than its result.')
+      }
+    },
+
+    async purge(limit) {
+      let purged = 0
+      for (const shard of shards) {
+        if (purged >= limit) break
+        const asked = String(Math.min(limit - purged, 1000))
+        purged += Number(textOf(await connection.run(purgeScript, shard, [], [asked])))
+      }
+      return purged
+    },
+  }
+}
+
+function listsOf(state: DeliveryState | undefined): readonly ('open' | 'dead')[] {
+  if (state === undefined) return ['open', 'dead']
+  if (state === 'completed') return []
+  return state === 'dead' ? ['dead'] : ['open']
+}
+
+function isNewer(a: Position, b: Position): boolean {
+  return a.createdMs > b.createdMs || (a.createdMs === b.createdMs && a.id > b.id)
+}
+
+function matches(record: DeliveryRecord, { state, provider, event }: ListQuery): boolean {
+  return (
+    (state === undefined || record.state === state) &&
+    (provider === undefined || record.key.provider === provider) &&
+    (event === undefined || record.event === event)
+  )
+}
+
+function limitOf({ limit = 100 }: ListQuery): number {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit
+  throw optionError('list: "limit" must be a whole number from 1 to 1000.')
+}
+
+function startOf({ until, cursor }: ListQuery): Position {
+  // Every id is greater than the empty text: nothing of that very millisecond is listed.
+  const newest = { createdMs: until?.getTime() ?? Number.MAX_SAFE_INTEGER, id: '' }
+  if (cursor === undefined) return newest
+  const [, createdMs, id = ''] = /^([0-9]{1,16})-([\w-]{22})$/.exec(cursor) ?? []
+  if (createdMs === undefined)
+    throw optionError('list: "cursor" must be the "next" of a page that this store gave.')
+  const position = { createdMs: Number(createdMs), id }
+  return isNewer(newest, position) ? position : newest
+}
+
+function readListed(row: unknown): Listed {
+  const [id, created, fields] = listOf(row)
+  return {
+    id: textOf(id),
+    createdMs: Number(textOf(created)),
+    record: Array.isArray(fields) ? readRecord(fields) : undefined,
+  }
+}
+
+function readRecord(row: readonly unknown[], known?: DeliveryKey): DeliveryRecord {
+  const [
+    letter = '',
+    attempt,
+    fence,
+    created,
+    updated,
+    due,
+    purge,
+    bytes,
+    fingerprint = '',
+    code = '',
+    about = '',
+    names = '',
+    live,
+  ] = row.map(textOf)
+  const state = stateOf[letter]
+  if (state === undefined) throw new TypeError('A record is in an unknown state.')
+  const hasDue = state !== 'completed' && state !== 'dead'
+  return {
+    key: known ?? unpackKey(names),
+    state,
+    abandoned: state === 'processing' && live === '',
+    ...unpackAbout(about),
+    attempt: Number(attempt),
+    fence: Number(fence),
+    ...(fingerprint === '' ? {} : { fingerprint: unpackText(fingerprint) }),
+    ...(code === '' ? {} : { code: parseText(code) }),
+    hasPayload: bytes === '1',
+    createdAt: new Date(Number(created)),
+    updatedAt: new Date(Number(updated)),
+    ...(hasDue ? { dueAt: new Date(Number(due)) } : {}),
+    ...(purge === '0' ? {} : { purgeAt: new Date(Number(purge)) }),
+  }
+}

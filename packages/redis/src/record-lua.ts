@@ -1,0 +1,168 @@
+/**
+ * What the scripts share: a delivery's record, and the three indexes of its shard. The scripts get KEYS[1..4], the
+ * shard's index, open, dead and fence, then the records.
+ *
+ * A record is an array packed by cmsgpack. It is a string as long as there are no bytes with it, and otherwise a hash
+ * with the fields `record`, `body` and `headers` (the request) and `result`. Redis removes it when its time is over;
+ * work whose bytes are stored has no time.
+ *
+ * - open: unfinished records by time of creation; dead: the dead ones
+ * - index: all of them, and completed ones whose bytes are kept, in bands of one sorted set: the band tells the state,
+ *   the place in it the time at which something is due. A completed record is in no index.
+ */
+import { idLength } from './key.ts'
+
+/** Bands of the index, and what the time in them means. */
+export const bands = {
+  /** With bytes: when a worker may take it. */
+  pending: 0,
+  /** With bytes: the next attempt. */
+  failed: 1,
+  /** With bytes: the end of the lease. */
+  processing: 2,
+  /** Without bytes: the end of the lease. */
+  running: 3,
+  /** Without bytes: when it goes. */
+  waiting: 4,
+  /** When it goes. */
+  dead: 5,
+  /** Without bytes, its lease ended, and purging has seen it: when it goes. */
+  abandoned: 6,
+  /** Completed: when its bytes go. */
+  kept: 7,
+} as const
+
+/** Milliseconds of one band: until the year 2109. */
+export const bandMs: number = 2 ** 42
+
+// Redis changes nothing of a script that meets full memory at its first write. Removing comes first where a record
+// gets smaller: completing goes on when memory is full.
+export const recordLua = `
+local index, open, dead = KEYS[1], KEYS[2], KEYS[3]
+local time = redis.call('TIME')
+local nowUs = time[1] * 1000000 + time[2]
+local now = math.floor(nowUs / 1000)
+local bandMs = ${bandMs}
+
+-- tostring() would lose digits.
+local function digits(number) return string.format('%.0f', number) end
+
+local function idOf(key) return string.sub(key, -${idLength}) end
+local function keyOf(id) return string.sub(index, 1, -6) .. id end
+
+local function at(band, ms) return band * bandMs + math.max(0, math.min(ms, bandMs - 1)) end
+
+local function isLive(r) return r.state == 'r' and r.due > now end
+
+local function read(key)
+  local kind, packed = redis.call('TYPE', key).ok, nil
+  if kind == 'none' then return nil end
+  if kind == 'hash' then packed = redis.call('HGET', key, 'record') else packed = redis.call('GET', key) end
+  local v = cmsgpack.unpack(packed)
+  local r = {
+    key = key, kind = kind, bytes = kind == 'hash',
+    state = v[1], token = v[2], fence = v[3], attempt = v[4], updated = v[5], created = v[5] - v[6], keep = v[7],
+    fingerprint = v[8], about = v[9],
+    due = v[10], purge = v[11], code = v[12], names = v[13],
+  }
+  if r.state == 'c' then
+    r.purge, r.bytes = r.updated + r.keep, kind == 'hash' and redis.call('HEXISTS', key, 'body') == 1
+  else
+    r.list = r.state == 'd' and dead or open
+  end
+  return r
+end
+
+-- Where a record stands in the index; nil when it is in none.
+local function placeOf(r)
+  if r.state == 'c' then return r.bytes and at(${bands.kept}, r.keepBytesUntil) or nil end
+  if r.state == 'd' then return at(${bands.dead}, r.purge) end
+  if r.state == 'r' then return at(r.bytes and ${bands.processing} or ${bands.running}, r.due) end
+  if not r.bytes then return at(${bands.waiting}, r.purge) end
+  return at(r.state == 'p' and ${bands.pending} or ${bands.failed}, r.due)
+end
+
+-- Writes the record and its places in the indexes. body, headers and result are bytes that come with this change.
+local function save(r)
+  local id = idOf(r.key)
+  local list = r.state ~= 'c' and (r.state == 'd' and dead or open) or nil
+  local place = placeOf(r)
+  if r.list and r.list ~= list then redis.call('ZREM', r.list, id) end
+  if not place then redis.call('ZREM', index, id) end
+  if list and r.list ~= list then redis.call('ZADD', list, r.created, id) end
+  if place then redis.call('ZADD', index, place, id) end
+  r.list = list
+
+  local v = { r.state, r.token, r.fence, r.attempt, r.updated, r.updated - r.created, r.keep, r.fingerprint, r.about }
+  local purge = r.purge
+  if r.state ~= 'c' then
+    v[10], v[11], v[12], v[13] = r.due, r.purge, r.code, r.names
+    -- A lease outlives the retention: a claim that stands is not removed.
+    if r.state == 'r' and purge > 0 then purge = math.max(purge, r.due) end
+  end
+  local packed, left = cmsgpack.pack(v), math.max(1, purge - now)
+  if not r.bytes and not r.result then
+    if purge > 0 then redis.call('SET', r.key, packed, 'PX', left) else redis.call('SET', r.key, packed) end
+    r.kind = 'string'
+    return
+  end
+  if r.kind == 'string' then redis.call('DEL', r.key) end
+  if not r.bytes then redis.call('HDEL', r.key, 'body', 'headers') end
+  redis.call('HSET', r.key, 'record', packed)
+  if r.body then redis.call('HSET', r.key, 'body', r.body, 'headers', r.headers) end
+  if r.result then redis.call('HSET', r.key, 'result', r.result) end
+  if purge > 0 then redis.call('PEXPIRE', r.key, left) else redis.call('PERSIST', r.key) end
+  r.kind = 'hash'
+end
+
+local function change(r, state)
+  r.state, r.updated = state, now
+  r.purge = r.bytes and 0 or now + r.keep
+end
+
+local function bury(r, code, retention)
+  change(r, 'd')
+  r.code, r.purge = code, now + retention
+end
+
+local function giveBack(r)
+  r.attempt, r.due = r.attempt - 1, now
+  change(r, r.bytes and 'p' or 'f')
+  save(r)
+end
+
+-- The bytes that came first are the ones that were acknowledged: later ones never replace them.
+local function attach(r, body, headers)
+  if r.bytes then return false end
+  r.bytes, r.body, r.headers, r.purge = true, body, headers, 0
+  return true
+end
+
+-- At least the time in microseconds, so that it grows also when Redis has lost its memory.
+local lastFence
+local function grant(r, token, lease, most)
+  if not lastFence then
+    lastFence = tonumber(redis.call('GET', KEYS[4]) or '0')
+    -- Reserved before anything is granted.
+    redis.call('SET', KEYS[4], digits(math.max(lastFence, nowUs) + most))
+  end
+  lastFence = math.max(lastFence + 1, r.fence + 1, nowUs)
+  r.token, r.fence, r.attempt, r.due = token, lastFence, r.attempt + 1, now + lease
+  change(r, 'r')
+end
+
+local function held(key, token, fence)
+  local r = read(key)
+  if r and r.token == token and r.fence == fence then return r end
+  return nil
+end
+
+-- A record as the operator's side and takers read it.
+local function describe(r)
+  return {
+    r.state, digits(r.attempt), digits(r.fence), digits(r.created), digits(r.updated), digits(r.due or 0),
+    digits(r.purge), r.bytes and '1' or '', r.fingerprint or '', r.code or '', r.about, r.names or '',
+    isLive(r) and '1' or '',
+  }
+end
+`

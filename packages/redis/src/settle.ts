@@ -1,0 +1,204 @@
+import {
+  type CompleteOptions,
+  createBatch,
+  type DeliveryKey,
+  type FailOptions,
+  type Hold,
+  type RenewResult,
+  type SettleResult,
+  storeUnavailable,
+} from '@webhook-inbox/core'
+import type { Connection } from './connection.ts'
+import { copyBytes, packHeaders, packText } from './encoding.ts'
+import { placeOf } from './key.ts'
+import { recordLua } from './record-lua.ts'
+import { defineScript, type Script, textOf } from './script.ts'
+
+/** What the holder of a claim can do. Calls of one kind and shard that come together travel together. */
+export interface Settling {
+  renew(hold: Hold, leaseMs: number): Promise<RenewResult>
+  complete(hold: Hold, options: CompleteOptions): Promise<SettleResult>
+  fail(hold: Hold, options: FailOptions): Promise<SettleResult>
+  release(hold: Hold): Promise<SettleResult>
+  abandon(key: DeliveryKey, token: string): Promise<void>
+}
+
+// Each script gets a list of holds in ARGV[1], the record of hold i in KEYS[4 + i], and answers a word for each.
+// State, token and fence guard every one of them, never the lease time.
+function settleScript(name: string, settleOne: string): Script {
+  return defineScript(
+    name,
+    `${recordLua}
+${settleOne}
+local words = {}
+for i, v in ipairs(cjson.decode(ARGV[1])) do
+  words[i] = settle(KEYS[4 + i], v[1], v[2], v)
+end
+return table.concat(words, ' ')
+`,
+  )
+}
+
+const renewScript = settleScript(
+  'renew',
+  `
+local function settle(key, token, fence, v)
+  local r = held(key, token, fence)
+  if not r or r.state ~= 'r' then return 'lost' end
+  r.due = now + v[3]
+  if not r.bytes then r.purge = now + r.keep end
+  save(r)
+  return 'ok'
+end`,
+)
+
+const completeScript = settleScript(
+  'complete',
+  `
+local function settle(key, token, fence, v)
+  local r = held(key, token, fence)
+  if r and r.state == 'c' then return 'already' end
+  if not r or r.state ~= 'r' then return 'lost' end
+  local retention, keepBytes, result = v[3], v[4], v[5]
+  r.state, r.updated, r.keep, r.purge = 'c', now, retention, now + retention
+  r.bytes = r.bytes and keepBytes > 0
+  r.keepBytesUntil = now + keepBytes
+  if result > 0 then r.result = ARGV[result] end
+  save(r)
+  return 'ok'
+end`,
+)
+
+const failScript = settleScript(
+  'fail',
+  `
+local function settle(key, token, fence, v)
+  local r = held(key, token, fence)
+  if r and (r.state == 'f' or r.state == 'd') then return 'already' end
+  if not r or r.state ~= 'r' then return 'lost' end
+  local code, retention, retryIn, bytes = v[3], v[4], v[5], v[6]
+  if bytes > 0 then attach(r, ARGV[bytes], ARGV[bytes + 1]) end
+  if retryIn < 0 then
+    bury(r, code, retention)
+  else
+    change(r, 'f')
+    r.code, r.due = code, now + retryIn
+    if not r.bytes then r.purge = now + retention end
+  end
+  save(r)
+  return 'ok'
+end`,
+)
+
+const releaseScript = settleScript(
+  'release',
+  `
+local function settle(key, token, fence)
+  local r = held(key, token, fence)
+  if r and (r.state == 'f' or r.state == 'p') then return 'already' end
+  if not r or r.state ~= 'r' then return 'lost' end
+  giveBack(r)
+  return 'ok'
+end`,
+)
+
+const abandonScript = settleScript(
+  'abandon',
+  `
+local function settle(key, token)
+  local r = read(key)
+  if not r or r.state ~= 'r' or r.token ~= token then return 'lost' end
+  giveBack(r)
+  return 'ok'
+end`,
+)
+
+interface Call {
+  readonly key: DeliveryKey
+  readonly token: string
+  readonly fence: number
+  /** What follows token and fence; a function gets the number of the argument that holds the call's bytes. */
+  readonly rest: (firstByte: number) => readonly (string | number)[]
+  readonly bytes: readonly (Buffer | string)[]
+}
+
+export function createSettling(connection: Connection): Settling {
+  const renew = settler(connection, renewScript)
+  const complete = settler(connection, completeScript)
+  const fail = settler(connection, failScript)
+  const release = settler(connection, releaseScript)
+  const abandon = settler(connection, abandonScript)
+
+  return {
+    async renew(hold, leaseMs) {
+      const word = await renew({ ...hold, rest: () => [leaseMs], bytes: [] })
+      return word === 'ok' ? 'ok' : 'lost'
+    },
+
+    async complete(hold, { retentionMs, result, payloadRetentionMs = 0 }) {
+      const bytes = result === undefined ? [] : [copyBytes(result)]
+      return complete({
+        ...hold,
+        rest: (first) => [retentionMs, payloadRetentionMs, bytes.length === 0 ? 0 : first],
+        bytes,
+      })
+    },
+
+    async fail(hold, options) {
+      const { code, retentionMs, payload } = options
+      const retryInMs = options.dead === true ? -1 : options.retryInMs
+      const bytes =
+        payload === undefined ? [] : [copyBytes(payload.body), packHeaders(payload.headers)]
+      return fail({
+        ...hold,
+        rest: (first) => [
+          JSON.stringify(code),
+          retentionMs,
+          retryInMs,
+          bytes.length === 0 ? 0 : first,
+        ],
+        bytes,
+      })
+    },
+
+    release: (hold) => release({ ...hold, rest: () => [], bytes: [] }),
+
+    async abandon(key, token) {
+      await abandon({ key, token, fence: 0, rest: () => [], bytes: [] })
+    },
+  }
+}
+
+function settler(connection: Connection, script: Script): (call: Call) => Promise<SettleResult> {
+  const { shards, timeoutMs } = connection
+  const batches = shards.map((shard) =>
+    createBatch<Call & { readonly id: string }, SettleResult>({
+      // A resent call waits for the first, and is then told "already".
+      keyOf: ({ id, token }) => `${id} ${token}`,
+      sizeOf: ({ bytes }) => bytes.reduce((sum, part) => sum + part.length, 0),
+      timeoutMs,
+      async send(calls) {
+        const args: (Buffer | string)[] = []
+        const list = calls.map(({ token, fence, rest, bytes }) => {
+          const own = [packText(token), fence, ...rest(args.length + 2)]
+          args.push(...bytes)
+          return own
+        })
+        const keys = calls.map(({ id }) => `${shard.base}${id}`)
+        const reply = await connection.run(script, shard, keys, [JSON.stringify(list), ...args])
+        return textOf(reply).split(' ').map(readWord)
+      },
+    }),
+  )
+  return async (call) => {
+    const place = placeOf(call.key, shards.length)
+    const batch = batches[place.shard]
+    if (batch === undefined) throw new RangeError('There is no such shard.')
+    return batch({ ...call, id: place.id })
+  }
+}
+
+function readWord(word: string): SettleResult {
+  if (word === 'ok' || word === 'already' || word === 'lost') return word
+  throw storeUnavailable('Redis answered a settlement with something else than its result.')
+}

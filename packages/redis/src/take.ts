@@ -1,0 +1,150 @@
+import type { StoredPayload, TakenDelivery } from '@webhook-inbox/core'
+import type { Connection } from './connection.ts'
+import { packText, unpackAbout, unpackHeaders, unpackKey } from './encoding.ts'
+import type { Shard } from './key.ts'
+import { bands, recordLua } from './record-lua.ts'
+import { defineScript, listOf, textOf } from './script.ts'
+
+export interface TakeOptions {
+  readonly limit: number
+  readonly leaseMs: number
+  readonly maxAttempts?: number
+  readonly deadRetentionMs: number
+}
+
+export type Take = (options: TakeOptions) => Promise<readonly TakenDelivery[]>
+
+// Records of one reply: their bytes travel with them.
+const longestReply = 100
+
+const workable = [bands.pending, bands.failed, bands.processing]
+
+const countDueScript = defineScript(
+  'count due',
+  `${recordLua}
+local count = 0
+for _, band in ipairs({ ${workable.join(', ')} }) do
+  count = count + redis.call('ZCOUNT', index, at(band, 0), at(band, now))
+end
+return digits(count)
+`,
+)
+
+// Whatever a taker gets it gets here, in one step: no two takers get the same.
+const takeScript = defineScript(
+  'take',
+  `${recordLua}
+local asked = cjson.decode(ARGV[1])
+local tokens, lease, most, deadRetention = asked[1], asked[2], asked[3], asked[4]
+local due = {}
+for _, band in ipairs({ ${workable.join(', ')} }) do
+  local found = redis.call('ZRANGEBYSCORE', index, at(band, 0), at(band, now), 'WITHSCORES', 'LIMIT', 0, #tokens)
+  for i = 1, #found, 2 do due[#due + 1] = { found[i], found[i + 1] - at(band, 0) } end
+end
+table.sort(due, function(a, b)
+  if a[2] ~= b[2] then return a[2] < b[2] end
+  return a[1] < b[1]
+end)
+local taken = {}
+for i = 1, math.min(#due, #tokens) do
+  local r = read(keyOf(due[i][1]))
+  if not r then
+    redis.call('ZREM', index, due[i][1])
+    redis.call('ZREM', open, due[i][1])
+  elseif most > 0 and r.attempt >= most and r.state ~= 'p' then
+    bury(r, '"attempts_exhausted"', deadRetention)
+    save(r)
+  else
+    local n = #taken + 1
+    grant(r, tokens[n], lease, #tokens)
+    save(r)
+    local bytes = redis.call('HMGET', r.key, 'body', 'headers')
+    taken[n] = { digits(r.fence), digits(r.attempt), digits(r.created), r.names, r.about, bytes[1], bytes[2] }
+  end
+end
+return taken
+`,
+)
+
+export function createTake(connection: Connection): Take {
+  const { shards } = connection
+  let firstShard = 0
+
+  async function takeFrom(
+    shard: Shard,
+    limit: number,
+    { leaseMs, maxAttempts = 0, deadRetentionMs }: TakeOptions,
+  ): Promise<readonly TakenDelivery[]> {
+    const tokens = Array.from({ length: limit }, () => crypto.randomUUID().replaceAll('-', ''))
+    const asked = JSON.stringify([tokens.map(packText), leaseMs, maxAttempts, deadRetentionMs])
+    const reply = await connection.run(takeScript, shard, [], [asked], { replicate: true })
+    return listOf(reply).map((row, index) => {
+      const [fence, attempt, created, names, about, body, headers] = listOf(row)
+      return {
+        hold: {
+          key: unpackKey(textOf(names)),
+          token: tokens[index] ?? '',
+          fence: Number(textOf(fence)),
+        },
+        attempt: Number(textOf(attempt)),
+        leaseMs,
+        ...unpackAbout(textOf(about)),
+        receivedAt: new Date(Number(textOf(created))),
+        payload: payloadOf(body, headers),
+      }
+    })
+  }
+
+  return async (options) => {
+    // Shards take turns in being asked first.
+    firstShard = (firstShard + 1) % shards.length
+    const inTurn = [...shards.slice(firstShard), ...shards.slice(0, firstShard)]
+    const counts = await whatCame(
+      inTurn.map(async (shard) =>
+        Number(textOf(await connection.run(countDueScript, shard, [], []))),
+      ),
+    )
+    const shares = share(
+      counts.map((count) => count ?? 0),
+      options.limit,
+    )
+    const hauls = await whatCame(
+      inTurn.map(async (shard, index) => {
+        const limit = Math.min(shares[index] ?? 0, longestReply)
+        return limit === 0 ? [] : takeFrom(shard, limit, options)
+      }),
+    )
+    return hauls.flatMap((haul) => haul ?? [])
+  }
+}
+
+// A shard that cannot be reached keeps nobody from the others, and what was taken is not thrown away.
+async function whatCame<T>(calls: readonly Promise<T>[]): Promise<readonly (T | undefined)[]> {
+  const ended = await Promise.allSettled(calls)
+  const broken = ended.find((call) => call.status === 'rejected')
+  if (broken !== undefined && ended.every((call) => call.status === 'rejected')) throw broken.reason
+  return ended.map((call) => (call.status === 'fulfilled' ? call.value : undefined))
+}
+
+/** Deals out `limit` over the shards, as evenly as what is due there allows. */
+export function share(counts: readonly number[], limit: number): readonly number[] {
+  const shares = counts.map(() => 0)
+  let left = Math.min(
+    limit,
+    counts.reduce((sum, count) => sum + count, 0),
+  )
+  while (left > 0) {
+    for (const [index, count] of counts.entries()) {
+      const given = shares[index] ?? 0
+      if (left === 0 || given >= count) continue
+      shares[index] = given + 1
+      left -= 1
+    }
+  }
+  return shares
+}
+
+function payloadOf(body: unknown, headers: unknown): StoredPayload {
+  if (!Buffer.isBuffer(body)) throw new TypeError('A record that is due has lost its bytes.')
+  return { body: new Uint8Array(body), headers: unpackHeaders(textOf(headers)) }
+}
