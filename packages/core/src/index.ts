@@ -31,6 +31,7 @@ export {
 export type { GitHubDelivery, GitHubEvent, GitHubPayloads } from './github-delivery.ts'
 export { type HeadersInput, mediaType, toHeaderMap } from './headers.ts'
 export { createInbox, type Inbox, type OpenRequest, type OpenResult } from './inbox.ts'
+export { readListQuery, readNumberCursor } from './list-query.ts'
 export { type MemoryStoreOptions, memoryStore } from './memory-store.ts'
 export type {
   DeliveryRef,
@@ -39,6 +40,7 @@ export type {
   StoreOperation,
   WarningCode,
 } from './observer.ts'
+export { limitOption, readClock } from './options.ts'
 export type { RunEnd, SettleAs, SettleBy } from './outcome.ts'
 export { pathMatcher } from './path.ts'
 export type {

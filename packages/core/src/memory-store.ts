@@ -1,6 +1,8 @@
 import { randomToken } from './crypto/bytes.ts'
 import type { DeliveryKey, DeliveryState } from './delivery.ts'
 import { optionError, rejectUnknownOptions, WebhookInboxError } from './errors.ts'
+import { readListQuery, readNumberCursor } from './list-query.ts'
+import { limitOption, readClock } from './options.ts'
 import type {
   ClaimEntry,
   ClaimResult,
@@ -30,6 +32,8 @@ interface Row {
   /** Order of creation, for pages. */
   readonly sequence: number
   state: DeliveryState
+  /** How the present token and fence have settled the record, if they have. */
+  settledBy: 'complete' | 'fail' | 'release' | undefined
   token: string
   fence: number
   attempt: number
@@ -56,14 +60,15 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   if (options.now !== undefined && typeof options.now !== 'function') {
     throw optionError('memoryStore: "now" must be a function that returns epoch milliseconds.')
   }
-  const now = options.now ?? Date.now
+  const readNow = options.now ?? Date.now
+  const now = (): number => readClock('memoryStore', readNow)
   const rows = new Map<string, Row>()
   let lastFence = 0
   let lastSequence = 0
 
   // Also above the clock, so that a fence grows across a restart in which everything else was lost.
   function nextFence(previous: number): number {
-    lastFence = Math.max(lastFence + 1, previous + 1, Math.floor(now()) * 1000)
+    lastFence = Math.max(lastFence + 1, previous + 1, now() * 1000)
     return lastFence
   }
 
@@ -90,6 +95,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 
   function grant(row: Row, token: string, leaseMs: number): void {
     row.token = token
+    row.settledBy = undefined
     row.fence = nextFence(row.fence)
     row.attempt += 1
     row.dueAtMs = now() + leaseMs
@@ -167,6 +173,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       createdAtMs: now(),
       sequence: lastSequence,
       state: 'pending',
+      settledBy: undefined,
       token: '',
       fence: 0,
       attempt: 0,
@@ -219,9 +226,10 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     async complete(hold, options: CompleteOptions, tx): Promise<SettleResult> {
       refuseTransaction(tx)
       const row = held(hold)
-      if (row?.state === 'completed') return 'already'
+      if (row?.settledBy === 'complete') return 'already'
       if (row?.state !== 'processing') return 'lost'
       change(row, 'completed')
+      row.settledBy = 'complete'
       row.code = undefined
       row.result = options.result?.slice()
       if (options.payloadRetentionMs === undefined) row.payload = undefined
@@ -233,8 +241,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     async fail(hold, options: FailOptions, tx): Promise<SettleResult> {
       refuseTransaction(tx)
       const row = held(hold)
-      if (row?.state === 'failed' || row?.state === 'dead') return 'already'
+      if (row?.settledBy === 'fail') return 'already'
       if (row?.state !== 'processing') return 'lost'
+      row.settledBy = 'fail'
       row.payload ??= copyOf(options.payload)
       if (options.dead === true) {
         bury(row, options.code, options.retentionMs)
@@ -249,8 +258,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 
     async release(hold): Promise<SettleResult> {
       const row = held(hold)
-      if (row?.state === 'failed' || row?.state === 'pending') return 'already'
+      if (row?.settledBy === 'release') return 'already'
       if (row?.state !== 'processing') return 'lost'
+      row.settledBy = 'release'
       row.attempt -= 1
       row.dueAtMs = now()
       change(row, row.payload === undefined ? 'failed' : 'pending')
@@ -264,6 +274,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     },
 
     async take({ limit, leaseMs, maxAttempts, deadRetentionMs }) {
+      limitOption('take', limit, 1000)
       const due = [...rows.values()].filter(isWorkable).sort((a, b) => a.dueAtMs - b.dueAtMs)
       const taken: TakenDelivery[] = []
       for (const row of due) {
@@ -293,8 +304,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     },
 
     async list(query: ListQuery = {}): Promise<ListPage> {
-      const before = query.cursor === undefined ? Number.POSITIVE_INFINITY : Number(query.cursor)
-      const limit = query.limit ?? 100
+      const { limit, cursor } = readListQuery(query)
+      const before = readNumberCursor(cursor) ?? Number.POSITIVE_INFINITY
       const found = [...rows.values()]
         .filter((row) => row.sequence < before && matches(row, query))
         .sort((a, b) => b.sequence - a.sequence)
@@ -332,6 +343,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     },
 
     async purge(limit) {
+      limitOption('purge', limit, 1_000_000)
       let purged = 0
       for (const [id, row] of rows) {
         if (purged >= limit) break

@@ -3,6 +3,9 @@ import { optionError } from './errors.ts'
 // A timer takes 31 bits; longer waits would fire at once.
 const longestTimerMs = 2_147_483_647
 
+// Beyond the year 2200 a fence, which is a thousand times the clock, would be no safe integer.
+const longestClockMs = 7_258_118_400_000
+
 // A hundred years: beyond the safe integers no database gives a time back as a number.
 const longestRetentionMs = 36_525 * 86_400_000
 
@@ -41,6 +44,26 @@ export function sizeOption(where: string, name: string, value: unknown, fallback
   throw optionError(
     `${where}: "${name}" must be a positive whole number of bytes, for instance ${fallback}.`,
   )
+}
+
+/**
+ * How many records a call may touch. For stores.
+ * @throws WebhookInboxError `ERR_OPTION` when it is no whole number from 1 to `most`
+ */
+export function limitOption(where: string, value: unknown, most: number): number {
+  if (isCount(value) && value <= most) return value
+  throw optionError(`${where}: "limit" must be a whole number from 1 to ${most}.`)
+}
+
+/**
+ * The time of a store's clock in whole epoch milliseconds. For stores: a clock that tells no time would end every
+ * lease, or none.
+ * @throws WebhookInboxError `ERR_OPTION` when `now` gives anything but a time
+ */
+export function readClock(where: string, now: () => unknown): number {
+  const nowMs = now()
+  if (typeof nowMs === 'number' && nowMs >= 0 && nowMs <= longestClockMs) return Math.floor(nowMs)
+  throw optionError(`${where}: "now" must give epoch milliseconds, a number as of Date.now().`)
 }
 
 /** Raw bytes. Text and other views of memory are refused: they are not what was signed, or not for sure. */

@@ -85,7 +85,14 @@ export interface Hold {
 
 export type RenewResult = 'ok' | 'lost'
 
-/** `already`: this token had settled the record in the same way before (a resent command). */
+/**
+ * What became of a settlement:
+ * - `ok`: the record is settled
+ * - `already`: this token and fence had settled the record before by the same operation (a resent command),
+ *   whatever an operator did to it since; nothing changes
+ * - `lost`: they do not hold it (any more): taken over, settled by another operation, or ended by the store
+ *   itself (`attempts_exhausted`)
+ */
 export type SettleResult = 'ok' | 'already' | 'lost'
 
 export interface CompleteOptions {
@@ -161,7 +168,10 @@ export interface ListPage {
 }
 
 export interface StoreStats {
-  readonly states: Readonly<Record<DeliveryState, number>>
+  readonly states: Readonly<Record<Exclude<DeliveryState, 'completed'>, number>> & {
+    /** Absent in a store that keeps completed records only to recognise copies, and cannot count them cheaply. */
+    readonly completed?: number
+  }
   /** Claims whose lease has ended; part of `processing`. */
   readonly abandoned: number
   /** Age of the oldest record that is neither completed nor dead. */
@@ -190,19 +200,32 @@ export interface Store {
    * this token may still be granted: call again until its lease would have ended, or the connection is known dead.
    */
   abandon(key: DeliveryKey, token: string): Promise<void>
-  /** Claims what is workable: pending, due and abandoned records whose bytes are stored. Disjoint over any number of takers. */
+  /**
+   * Claims what is workable: pending, due and abandoned records whose bytes are stored. Disjoint over any number of takers.
+   * @throws WebhookInboxError `ERR_OPTION` for a limit that is none
+   */
   take(options: {
+    /** 1 to 1000. */
     readonly limit: number
     readonly leaseMs: number
     readonly maxAttempts?: number
     readonly deadRetentionMs: number
   }): Promise<readonly TakenDelivery[]>
   get(key: DeliveryKey): Promise<DeliveryRecord | undefined>
+  /**
+   * A store whose `stats` do not count completed records leaves them out of its lists too.
+   * @throws WebhookInboxError `ERR_OPTION` for an unknown filter, a limit or a cursor that is none, and for
+   * `state: 'completed'` in a store that lists none
+   */
   list(query?: ListQuery): Promise<ListPage>
   stats(): Promise<StoreStats>
   /** Puts a dead or failed record back to work with its attempts counted anew. */
   retry(key: DeliveryKey): Promise<RetryResult>
-  /** Removes at most `limit` records whose retention has ended; answers how many went. */
+  /**
+   * Removes at most `limit` records whose retention has ended; answers how many went.
+   * @param limit 1 to 1,000,000
+   * @throws WebhookInboxError `ERR_OPTION` when it is not
+   */
   purge(limit: number): Promise<number>
   /** Creates or migrates the schema. Idempotent, safe from several processes at once. */
   setup(): Promise<void>

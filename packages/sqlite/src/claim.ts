@@ -53,6 +53,7 @@ export function createClaim(tables: Tables): ClaimAll {
       :hasPayload, :fingerprint, :event, :action, :code, :createdAt, :updatedAt
     )
     ON CONFLICT (provider, endpoint, delivery_id) DO UPDATE SET
+      settled_by = CASE WHEN fence = excluded.fence THEN settled_by END,
       state = excluded.state, token = excluded.token, fence = excluded.fence, attempt = excluded.attempt,
       until_at = excluded.until_at, purge_at = excluded.purge_at, has_payload = excluded.has_payload,
       fingerprint = excluded.fingerprint, code = excluded.code, updated_at = excluded.updated_at

@@ -3,8 +3,10 @@ import {
   type DeliveryRecord,
   type ListPage,
   type ListQuery,
-  optionError,
+  limitOption,
   type RetryResult,
+  readListQuery,
+  readNumberCursor,
   type StoreStats,
 } from '@webhook-inbox/core'
 import {
@@ -62,8 +64,8 @@ export function createOperator({ records, contents }: Tables): Operator {
     },
 
     list(connection, query, nowMs) {
-      const limit = limitOf(query)
-      const { condition, parameters } = filterOf(query)
+      const { limit, ...filters } = readListQuery(query)
+      const { condition, parameters } = filterOf(filters)
       const found = connection.rows(
         statement(`
           SELECT ${recordColumns} FROM ${records}
@@ -107,6 +109,7 @@ export function createOperator({ records, contents }: Tables): Operator {
     },
 
     purge(connection, limit, nowMs) {
+      limitOption('purge', limit, 1_000_000)
       for (const row of connection.rows(dropPayloads, { now: nowMs, limit }))
         connection.rows(dropPayload, { id: integer(row, 'id') })
       return connection.rows(remove, { now: nowMs, limit }).length
@@ -114,17 +117,14 @@ export function createOperator({ records, contents }: Tables): Operator {
   }
 }
 
-function limitOf({ limit = 100 }: ListQuery): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit
-  throw optionError('list: "limit" must be a whole number from 1 to 1000.')
-}
-
 function filterOf({ state, provider, event, since, until, cursor }: ListQuery): {
   readonly condition: string
   readonly parameters: Readonly<Record<string, SqlValue>>
 } {
   const conditions = ['id < :before']
-  const parameters: Record<string, SqlValue> = { before: beforeOf(cursor) }
+  const parameters: Record<string, SqlValue> = {
+    before: readNumberCursor(cursor) ?? Number.MAX_SAFE_INTEGER,
+  }
   function filter(name: string, condition: string, value: SqlValue | undefined): void {
     if (value === undefined) return
     conditions.push(condition)
@@ -138,13 +138,6 @@ function filterOf({ state, provider, event, since, until, cursor }: ListQuery): 
   filter('since', 'created_at >= :since', since?.getTime())
   filter('until', 'created_at < :until', until?.getTime())
   return { condition: conditions.join(' AND '), parameters }
-}
-
-function beforeOf(cursor: string | undefined): number {
-  if (cursor === undefined) return Number.MAX_SAFE_INTEGER
-  const id = /^[1-9][0-9]{0,15}$/.test(cursor) ? Number(cursor) : Number.NaN
-  if (Number.isSafeInteger(id)) return id
-  throw optionError('list: "cursor" must be the "next" of a page that this store gave.')
 }
 
 function toRecord(row: RecordRow, nowMs: number): DeliveryRecord {

@@ -22,7 +22,8 @@ const schemaVersion = 1
 /**
  * `until_at` is the end of the lease (`processing`) or the next attempt time. `due_at` shows it for the rows that
  * a worker may run and is NULL for all others; as a generated column it cannot disagree with the row.
- * `purge_at` is NULL for work that must not be removed.
+ * `purge_at` is NULL for work that must not be removed. `settled_by` is `fail` or `release` when the present token
+ * has given the record back by that; a completion shows in the state.
  */
 function tableScript({ name, records, contents, meta }: Tables): string {
   return `
@@ -39,6 +40,7 @@ function tableScript({ name, records, contents, meta }: Tables): string {
       delivery_id TEXT NOT NULL,
       state TEXT NOT NULL CHECK (state IN ('pending', 'processing', 'completed', 'failed', 'dead')),
       token TEXT NOT NULL,
+      settled_by TEXT,
       fence INTEGER NOT NULL,
       attempt INTEGER NOT NULL,
       until_at INTEGER NOT NULL,

@@ -8,7 +8,7 @@ import type {
   StoredPayload,
 } from '@webhook-inbox/core'
 import { savePayloadText } from './claim.ts'
-import { keyCondition, keyParameters, readState } from './row.ts'
+import { keyCondition, keyParameters } from './row.ts'
 import type { Tables } from './schema.ts'
 import { type Connection, integer, type SqlValue, statement } from './statement.ts'
 
@@ -52,27 +52,34 @@ export function createSettling(tables: Tables): Settling {
   const findPayloadPlace = statement(`SELECT id, has_payload FROM ${records} WHERE ${held}`)
   const failLater = statement(`
     UPDATE ${records} SET
-      state = 'failed', code = :code, updated_at = :now, until_at = :now + :retryIn,
+      state = 'failed', settled_by = 'fail', code = :code, updated_at = :now, until_at = :now + :retryIn,
       has_payload = has_payload OR :bringsPayload,
       purge_at = CASE WHEN has_payload OR :bringsPayload THEN NULL ELSE :now + :retention END
     WHERE ${held} RETURNING id`)
   const bury = statement(`
     UPDATE ${records} SET
-      state = 'dead', code = :code, updated_at = :now, purge_at = :now + :retention,
+      state = 'dead', settled_by = 'fail', code = :code, updated_at = :now, purge_at = :now + :retention,
       has_payload = has_payload OR :bringsPayload
     WHERE ${held} RETURNING id`)
   const giveBackText = `
     UPDATE ${records} SET
-      state = CASE WHEN has_payload THEN 'pending' ELSE 'failed' END,
+      state = CASE WHEN has_payload THEN 'pending' ELSE 'failed' END, settled_by = 'release',
       attempt = attempt - 1, until_at = :now, updated_at = :now,
       purge_at = CASE WHEN has_payload THEN NULL ELSE :now + unfinished_retention END`
   const giveBack = statement(`${giveBackText} WHERE ${held} RETURNING id`)
   const giveBackUnseen = statement(`${giveBackText} WHERE ${ofToken} AND state = 'processing'`)
-  const findState = statement(`SELECT state FROM ${records} WHERE ${ofHold}`)
+  const findSettled = statement(`
+    SELECT 1 FROM ${records}
+    WHERE ${ofHold} AND :operation = CASE state WHEN 'completed' THEN 'complete' ELSE settled_by END`)
 
-  function isIn(connection: Connection, hold: Hold, states: readonly string[]): boolean {
-    const found = connection.rows(findState, holdParameters(hold))[0]
-    return found !== undefined && states.includes(readState(found))
+  // A resent command: this token has settled the record by the same operation before.
+  function missed(
+    connection: Connection,
+    hold: Hold,
+    operation: 'complete' | 'fail' | 'release',
+  ): SettleResult {
+    const found = connection.rows(findSettled, { ...holdParameters(hold), operation })
+    return found.length > 0 ? 'already' : 'lost'
   }
 
   // Bytes that came with the first claim are the ones that were acknowledged: a failure never replaces them.
@@ -105,7 +112,7 @@ export function createSettling(tables: Tables): Settling {
         retention: retentionMs,
         payloadRetention: payloadRetentionMs ?? null,
       })[0]
-      if (finished === undefined) return isIn(connection, hold, ['completed']) ? 'already' : 'lost'
+      if (finished === undefined) return missed(connection, hold, 'complete')
       const id = integer(finished, 'id')
       if (payloadRetentionMs === undefined) connection.rows(dropContent, { id })
       if (result !== undefined) connection.rows(saveResult, { id, result })
@@ -126,13 +133,13 @@ export function createSettling(tables: Tables): Settling {
           ? connection.rows(bury, parameters)
           : connection.rows(failLater, { ...parameters, retryIn: options.retryInMs })
       if (changed.length > 0) return 'ok'
-      return isIn(connection, hold, ['failed', 'dead']) ? 'already' : 'lost'
+      return missed(connection, hold, 'fail')
     },
 
     release(connection, hold, nowMs) {
       const parameters = { ...holdParameters(hold), now: nowMs }
       if (connection.rows(giveBack, parameters).length > 0) return 'ok'
-      return isIn(connection, hold, ['failed', 'pending']) ? 'already' : 'lost'
+      return missed(connection, hold, 'release')
     },
 
     abandon(connection, key, token, nowMs) {

@@ -1,5 +1,6 @@
 import {
   optionError,
+  readClock,
   rejectUnknownOptions,
   type Store,
   type StoredPayload,
@@ -116,7 +117,7 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
   }
 
   function clock(): number {
-    return Math.floor(now())
+    return readClock(where, now)
   }
 
   /** Runs work inside the caller's transaction: on their connection, at once, before anything is awaited. */

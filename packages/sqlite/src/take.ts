@@ -1,4 +1,4 @@
-import type { StoredPayload, TakenDelivery } from '@webhook-inbox/core'
+import { limitOption, type StoredPayload, type TakenDelivery } from '@webhook-inbox/core'
 import { fenceFloor, nextFenceText } from './claim.ts'
 import { readRecord, recordColumns } from './row.ts'
 import type { Tables } from './schema.ts'
@@ -31,7 +31,7 @@ export function createTake(tables: Tables): Take {
     SELECT ${recordColumns} FROM ${records} WHERE due_at <= :now ORDER BY due_at, id LIMIT :limit`)
   const grant = statement(`
     UPDATE ${records} SET
-      state = 'processing', token = :token, fence = :fence, attempt = attempt + 1,
+      state = 'processing', token = :token, settled_by = NULL, fence = :fence, attempt = attempt + 1,
       until_at = :now + :lease, updated_at = :now, purge_at = NULL
     WHERE id = :id`)
   const bury = statement(`
@@ -72,6 +72,7 @@ export function createTake(tables: Tables): Take {
   }
 
   return (connection, options, nowMs) => {
+    limitOption('take', options.limit, 1000)
     const taken: TakenDelivery[] = []
     for (;;) {
       const wanted = options.limit - taken.length

@@ -70,6 +70,9 @@ export const storeGuaranteeTitles = {
   S61: 'A completion inside a transaction of a claim that was taken over is told `lost`.',
   S62: 'A value that is no transaction of this store is refused with `ERR_TRANSACTION`, and the claim stands.',
   S63: 'Of 200 entries in one call, half of them copies, every key is granted once.',
+  S64: 'A holder whose claim was ended by the limit of attempts is told `lost`, never `already`.',
+  S65: 'A limit, cursor or filter that is none is refused with `ERR_OPTION`, and nothing is done.',
+  S66: 'Completed records are counted and listed, or the count is absent and asking for them refused.',
 } as const
 
 /** The number of a store guarantee, for instance `S1`. */

@@ -168,6 +168,45 @@ const brokenStores: readonly (readonly [string, string, (store: Store) => Partia
     }),
   ],
   [
+    'says already to any settlement of a settled record',
+    'S18',
+    (store) => ({
+      async fail(hold, options) {
+        const answer = await store.fail(hold, options)
+        const state = (await store.get(hold.key))?.state
+        return answer === 'lost' && state === 'failed' ? 'already' : answer
+      },
+    }),
+  ],
+  [
+    'says already to a failure of what was buried meanwhile',
+    'S64',
+    (store) => ({
+      async fail(hold, options) {
+        const answer = await store.fail(hold, options)
+        const state = (await store.get(hold.key))?.state
+        return answer === 'lost' && state === 'dead' ? 'already' : answer
+      },
+    }),
+  ],
+  [
+    'takes any limit for one',
+    'S65',
+    (store) => ({
+      purge: (limit) => (limit > 0 ? store.purge(Math.min(limit, 1_000_000)) : Promise.resolve(0)),
+    }),
+  ],
+  [
+    'counts completed records that it does not list',
+    'S66',
+    (store) => ({
+      async list(query) {
+        const page = await store.list(query)
+        return { ...page, records: page.records.filter(({ state }) => state !== 'completed') }
+      },
+    }),
+  ],
+  [
     'takes any value for a transaction',
     'S62',
     (store) => ({ complete: (hold, options) => store.complete(hold, options) }),

@@ -1,4 +1,5 @@
-import { keyOf, payloadOf, type StoreGuarantee, tally } from './harness.ts'
+import type { StoreStats } from '@webhook-inbox/core'
+import { keyOf, payloadOf, rejection, type StoreGuarantee, tally } from './harness.ts'
 
 const oddParts = [
   '',
@@ -188,7 +189,7 @@ export const operatorGuarantees = {
 
   async S54({ store, grant, enqueue, advance, tickMs, expect }) {
     const empty = await store.stats()
-    expect(empty.states).toEqual({ pending: 0, processing: 0, completed: 0, failed: 0, dead: 0 })
+    expect(withoutCompleted(empty)).toEqual({ pending: 0, processing: 0, failed: 0, dead: 0 })
     expect('oldestUnfinishedMs' in empty).toEqual(false)
     const retentionMs = 1000 * tickMs
     const done = await grant({ key: keyOf('done') })
@@ -202,8 +203,9 @@ export const operatorGuarantees = {
     await store.fail(failed.hold, { code: 'x', retentionMs, retryInMs: 0 })
     const dead = await grant({ key: keyOf('dead') })
     await store.fail(dead.hold, { code: 'x', retentionMs, dead: true })
-    const { states, abandoned, oldestUnfinishedMs = -1 } = await store.stats()
-    expect(states).toEqual({ pending: 1, processing: 2, completed: 1, failed: 1, dead: 1 })
+    const stats = await store.stats()
+    const { abandoned, oldestUnfinishedMs = -1 } = stats
+    expect(withoutCompleted(stats)).toEqual({ pending: 1, processing: 2, failed: 1, dead: 1 })
     expect(abandoned).toEqual(1)
     expect(oldestUnfinishedMs >= 11 * tickMs && oldestUnfinishedMs < 16 * tickMs).toEqual(true)
   },
@@ -266,4 +268,57 @@ export const operatorGuarantees = {
     expect(await store.complete(hold, { retentionMs: 100 * tickMs })).toEqual('already')
     expect((await claim()).status).toEqual('completed')
   },
+
+  async S65({ store, grant, enqueue, take, advance, tickMs, expect }) {
+    await enqueue()
+    await grant({ key: keyOf('old'), unfinishedRetentionMs: tickMs })
+    await advance(20)
+    const noLimits: readonly unknown[] = [
+      0,
+      -1,
+      1.5,
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      '5',
+      null,
+    ]
+    const leaseMs = 10 * tickMs
+    const codes: unknown[] = []
+    // Called as plain JavaScript can: the compiler would refuse these.
+    const ask = async (operation: 'list' | 'purge' | 'take', argument: unknown) =>
+      codes.push(await rejection(() => Reflect.apply(store[operation], store, [argument])))
+    for (const limit of [...noLimits, 1_000_001]) {
+      await ask('list', { limit })
+      await ask('purge', limit)
+      await ask('take', { limit, leaseMs, deadRetentionMs: 1000 * tickMs })
+    }
+    await ask('list', { limit: 1001 })
+    for (const cursor of ['', 'x', '-1', '1e3', ' 1', 5]) await ask('list', { cursor })
+    for (const state of ['complete', '', 5]) await ask('list', { state })
+    for (const since of ['2026-01-01', 0, new Date(Number.NaN)]) await ask('list', { since })
+    await ask('list', { status: 'dead' })
+    expect(codes).toEqual(codes.map(() => 'ERR_OPTION'))
+    expect((await store.list()).records.length).toEqual(2)
+    expect(await store.purge(1_000_000)).toEqual(1)
+    expect((await take({ limit: 1000 })).length).toEqual(1)
+  },
+
+  async S66({ store, grant, tickMs, expect }) {
+    const { hold } = await grant()
+    await store.complete(hold, { retentionMs: 1000 * tickMs })
+    const counted = (await store.stats()).states.completed
+    if (counted === undefined) {
+      expect(await rejection(() => store.list({ state: 'completed' }))).toEqual('ERR_OPTION')
+      expect((await store.list()).records.length).toEqual(0)
+      return
+    }
+    expect(counted).toEqual(1)
+    for (const query of [{}, { state: 'completed' }] as const)
+      expect((await store.list(query)).records.map(({ state }) => state)).toEqual(['completed'])
+  },
 } as const satisfies Record<string, StoreGuarantee>
+
+function withoutCompleted({ states }: StoreStats): Readonly<Record<string, number>> {
+  const { completed: _, ...others } = states
+  return others
+}

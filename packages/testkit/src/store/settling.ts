@@ -58,9 +58,11 @@ export const settlingGuarantees = {
     await store.fail(failed.hold, { code: 'x', retentionMs, retryInMs: 0 })
     expect({
       complete: await store.complete(failed.hold, { retentionMs }),
+      release: await store.release(failed.hold),
       renew: await store.renew(failed.hold, 10 * tickMs),
       state: (await record(keyOf('failed'))).state,
-    }).toEqual({ complete: 'lost', renew: 'lost', state: 'failed' })
+      attempt: (await record(keyOf('failed'))).attempt,
+    }).toEqual({ complete: 'lost', release: 'lost', renew: 'lost', state: 'failed', attempt: 1 })
 
     const dead = await grant({ key: keyOf('dead') })
     await store.fail(dead.hold, { code: 'x', retentionMs, dead: true })
@@ -73,10 +75,25 @@ export const settlingGuarantees = {
 
     const released = await grant({ key: keyOf('released') })
     await store.release(released.hold)
-    expect({
-      complete: await store.complete(released.hold, { retentionMs }),
-      renew: await store.renew(released.hold, 10 * tickMs),
-    }).toEqual({ complete: 'lost', renew: 'lost' })
+    const abandoned = await grant({ key: keyOf('abandoned') })
+    await store.abandon(abandoned.hold.key, abandoned.hold.token)
+    for (const { hold } of [released, abandoned]) {
+      expect({
+        complete: await store.complete(hold, { retentionMs }),
+        fail: await store.fail(hold, { code: 'x', retentionMs, retryInMs: 0 }),
+        bury: await store.fail(hold, { code: 'x', retentionMs, dead: true }),
+        renew: await store.renew(hold, 10 * tickMs),
+        state: (await record(hold.key)).state,
+        hasCode: 'code' in (await record(hold.key)),
+      }).toEqual({
+        complete: 'lost',
+        fail: 'lost',
+        bury: 'lost',
+        renew: 'lost',
+        state: 'failed',
+        hasCode: false,
+      })
+    }
   },
 
   async S19({ store, grant, record, tickMs, expect }) {
@@ -222,6 +239,20 @@ export const settlingGuarantees = {
     const before = await writes()
     for (let copy = 0; copy < 10; copy++) await store.claim([entry({ fingerprint: 'late' })])
     expect((await writes()) - before).toEqual(0)
+  },
+
+  async S64({ store, grant, claim, record, advance, tickMs, expect }) {
+    const retentionMs = 100 * tickMs
+    const { hold } = await grant()
+    await advance(11)
+    expect((await claim({ maxAttempts: 1 })).status).toEqual('dead')
+    expect({
+      complete: await store.complete(hold, { retentionMs }),
+      fail: await store.fail(hold, { code: 'x', retentionMs, retryInMs: 0 }),
+      bury: await store.fail(hold, { code: 'x', retentionMs, dead: true }),
+      release: await store.release(hold),
+    }).toEqual({ complete: 'lost', fail: 'lost', bury: 'lost', release: 'lost' })
+    expect((await record()).code).toEqual('attempts_exhausted')
   },
 
   async S59({ store, grant, claim, transaction, tickMs, expect }) {
