@@ -1,12 +1,12 @@
 /** (Request) → Response: for Workers, Deno, Bun, Next.js and every runtime that speaks the fetch interface. */
 import type { ClaimedDelivery } from './delivery.ts'
-import { optionError } from './errors.ts'
+import { optionError, rejectUnknownOptions } from './errors.ts'
 import type { GitHubDelivery } from './github-delivery.ts'
 import { pathMatcher } from './path.ts'
 import type { ProviderName } from './providers/catalogue.ts'
 import type { Provider } from './providers/provider.ts'
 import { type BodyResult, createReceiver } from './receiver.ts'
-import type { Handler, WebhookOptions } from './receiver-options.ts'
+import { type Handler, receiverOptionNames, type WebhookOptions } from './receiver-options.ts'
 import type { AnyWebhook, WebhookOf } from './registry.ts'
 import { type Answer, refusalAnswer, toResponse } from './response.ts'
 
@@ -38,6 +38,7 @@ export function webhook<
   Webhook extends ClaimedDelivery = WebhookOf<Name>,
 >(options: FetchWebhookOptions<Webhook> & { readonly provider: Name }): FetchHandler {
   const { path, ...receiverOptions } = { ...options }
+  rejectUnknownOptions('webhook', { ...options }, [...receiverOptionNames, 'path'])
   if (typeof receiverOptions.handler !== 'function') {
     throw optionError(
       'webhook: "handler" is missing. Pass handler: async (webhook) => { … }; it runs once for each delivery.',

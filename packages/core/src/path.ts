@@ -3,13 +3,18 @@ import { optionError } from './errors.ts'
 /**
  * Compares a request's path with the option `path`: without the query and one trailing slash.
  * @returns always true when no path is set: the middleware then owns every request that reaches it
- * @throws WebhookInboxError `ERR_OPTION` when the path does not begin with `/`
+ * @throws WebhookInboxError `ERR_OPTION` when the path does not begin with `/`, or is a pattern
  */
 export function pathMatcher(path: string | undefined): (requestPath: string) => boolean {
   if (path === undefined) return () => true
   if (typeof path !== 'string' || !path.startsWith('/') || /[?#]/.test(path)) {
     throw optionError(
       `"path" must begin with "/" and have no query, for instance path: '/webhooks/github'.`,
+    )
+  }
+  if (/\/[:*]/.test(path)) {
+    throw optionError(
+      `"path" is no pattern: it is compared as it stands, so ${JSON.stringify(path)} would match nothing. Leave it out and mount the middleware on the route.`,
     )
   }
   const wanted = withoutSlash(path)

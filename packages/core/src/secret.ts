@@ -60,7 +60,7 @@ export function secretLookup(where: string, provider: Provider, secret: unknown)
   const problem = problemOf(secret, false)
   if (problem !== undefined) {
     throw optionError(
-      `${where}: "secret" is ${problem}. Pass the webhook's secret, for instance secret: process.env.WEBHOOK_SECRET (set?), a list of them while rotating, or a function that returns them.`,
+      `${where}: "secret" is ${problem}. Pass the webhook's secret, for instance secret: process.env.WEBHOOK_SECRET (is it set?), a list of them while rotating, or a function that returns them.`,
     )
   }
   const fixed: unknown = Array.isArray(secret) ? [...secret] : secret

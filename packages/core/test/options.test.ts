@@ -22,7 +22,7 @@ function construct(options: unknown): () => unknown {
 describe('a mistake in the options is told at construction', () => {
   it.each([
     ['no secret', { store, handler }, /"secret" is missing.*process\.env/],
-    ['an empty secret', { secret: '', store, handler }, /"secret" is blank/],
+    ['an empty secret', { secret: '', store, handler }, /"secret" is blank.*is it set\?/],
     ['a blank secret', { secret: ' \t', store, handler }, /"secret" is blank/],
     ['an empty list', { secret: [], store, handler }, /"secret" is an empty list/],
     ['a blank one in a list', { secret: ['good', ''], store, handler }, /list with a blank/],
@@ -69,6 +69,9 @@ describe('a mistake in the options is told at construction', () => {
     ['a handler that is none', { secret, store, handler: 'push' }, /"handler" is missing/],
     ['a relative path', { secret, store, handler, path: 'hook' }, /"path" must begin with "\/"/],
     ['a path with a query', { secret, store, handler, path: '/hook?x=1' }, /"path"/],
+    ['a misspelt path', { secret, store, handler, paht: '/hook' }, /Did you mean "path"/],
+    ['a pattern', { secret, store, handler, path: '/hooks/:tenant' }, /"path" is no pattern/],
+    ['a wildcard', { secret, store, handler, path: '/hooks/*' }, /"path" is no pattern/],
     [
       'a guard that is no boolean',
       { secret, store, handler, replayGuard: 'yes' },

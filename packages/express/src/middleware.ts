@@ -7,10 +7,16 @@ import {
   type Provider,
   type ProviderName,
   pathMatcher,
+  rejectUnknownOptions,
   type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
-import { heldResponseLimit, type NodeOnlyOptions, receiveNode } from '@webhook-inbox/node'
+import {
+  heldResponseLimit,
+  type NodeOnlyOptions,
+  nodeOptionNames,
+  receiveNode,
+} from '@webhook-inbox/node'
 import type { Request, RequestHandler, Response } from 'express'
 
 declare global {
@@ -54,6 +60,7 @@ export function webhook<
   Webhook extends ClaimedDelivery = WebhookOf<Name>,
 >(options: ExpressWebhookOptions<Webhook> & { readonly provider: Name }): RequestHandler {
   const { path, maxHeldResponseBytes, ...receiverOptions } = { ...options }
+  rejectUnknownOptions('webhook', { ...options }, nodeOptionNames)
   const isOurs = pathMatcher(path)
   const limit = heldResponseLimit(maxHeldResponseBytes)
   const receiver = createReceiver(receiverOptions)

@@ -190,6 +190,7 @@ test('mistakes are told at construction', () => {
   const wrong: [object, RegExp][] = [
     [{ secret, store, maxHeldResponseBytes: -1 }, /"maxHeldResponseBytes" must be a positive/],
     [{ secret, store, path: 'webhooks' }, /"path" must begin with "\/"/],
+    [{ secret, store, paht: '/webhooks' }, /unknown option "paht"\. Did you mean "path"/],
     [
       { secret, store, maxBodybytes: 1 },
       /unknown option "maxBodybytes"\. Did you mean "maxBodyBytes"/,

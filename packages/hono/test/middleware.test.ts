@@ -536,6 +536,7 @@ describe('options', () => {
     [{ secret, store, inbox: createInbox({ store }) }, 'not both'],
     [{ secret, store, sercet: secret }, 'Did you mean "secret"?'],
     [{ secret, store, path: 'webhooks' }, 'must begin with "/"'],
+    [{ secret, store, paht: '/webhooks' }, 'Did you mean "path"?'],
     [{ secret, store, maxHeldResponseBytes: 0 }, '"maxHeldResponseBytes"'],
     [{ secret, store, maxHeldResponseBytes: '1mb' }, '"maxHeldResponseBytes"'],
     [undefined, '"secret"'],

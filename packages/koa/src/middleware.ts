@@ -9,6 +9,7 @@ import {
   type Provider,
   type ProviderName,
   pathMatcher,
+  rejectUnknownOptions,
   type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
@@ -17,6 +18,7 @@ import {
   heldResponseLimit,
   type NodeClaim,
   type NodeOnlyOptions,
+  nodeOptionNames,
   receiveNode,
 } from '@webhook-inbox/node'
 import type { Middleware, ParameterizedContext } from 'koa'
@@ -58,6 +60,7 @@ export function webhook<
   Webhook extends ClaimedDelivery = WebhookOf<Name>,
 >(options: KoaWebhookOptions<Webhook> & { readonly provider: Name }): WebhookMiddleware<Webhook> {
   const { path, maxHeldResponseBytes, ...receiverOptions } = { ...options }
+  rejectUnknownOptions('webhook', { ...options }, nodeOptionNames)
   const isOurs = pathMatcher(path)
   const limit = heldResponseLimit(maxHeldResponseBytes)
   const receiver = createReceiver(receiverOptions)

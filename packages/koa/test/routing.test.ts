@@ -188,6 +188,7 @@ describe('options', () => {
     [{ secret }, '"store" is missing'],
     [{ secret, store, sercet: secret }, 'Did you mean "secret"?'],
     [{ secret, store, path: 'webhooks' }, 'must begin with "/"'],
+    [{ secret, store, paht: '/webhooks' }, 'Did you mean "path"?'],
     [{ secret, store, maxHeldResponseBytes: 0 }, '"maxHeldResponseBytes"'],
     [undefined, '"secret"'],
   ])('are refused at construction: %o', (options, message) => {

@@ -10,6 +10,7 @@ export {
   heldResponseLimit,
   type NodeClaim,
   type NodeOnlyOptions,
+  nodeOptionNames,
   type ReceiveOptions,
   receiveNode,
 } from './receive.ts'

@@ -1,6 +1,11 @@
 /** What every adapter on node:http does with a request: answered, or claimed with its response held. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type ClaimedDelivery, optionError, type Receiver } from '@webhook-inbox/core'
+import {
+  type ClaimedDelivery,
+  optionError,
+  type Receiver,
+  receiverOptionNames,
+} from '@webhook-inbox/core'
 import { writeAnswer } from './answer.ts'
 import { readNodeBody } from './body.ts'
 import { defaultMaxHeldResponseBytes, type HeldResponse, holdResponse } from './hold.ts'
@@ -15,6 +20,13 @@ export interface NodeOnlyOptions {
    */
   readonly maxHeldResponseBytes?: number
 }
+
+/** The names of all options of the adapters on node:http, for checks. */
+export const nodeOptionNames: readonly string[] = [
+  ...receiverOptionNames,
+  'path',
+  'maxHeldResponseBytes',
+]
 
 /** A delivery that this request has claimed. Its response is held: the answer of the handler settles it. */
 export interface NodeClaim<Webhook extends ClaimedDelivery = ClaimedDelivery> extends HeldResponse {

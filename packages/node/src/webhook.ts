@@ -11,12 +11,13 @@ import {
   type ProviderName,
   pathMatcher,
   refusalAnswer,
+  rejectUnknownOptions,
   type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
 import { writeAnswer } from './answer.ts'
 import type { HeldResponse } from './hold.ts'
-import { heldResponseLimit, type NodeOnlyOptions, receiveNode } from './receive.ts'
+import { heldResponseLimit, type NodeOnlyOptions, nodeOptionNames, receiveNode } from './receive.ts'
 
 /** A handler's context on node:http. */
 export interface NodeContext {
@@ -57,6 +58,7 @@ export function webhook<
   Webhook extends ClaimedDelivery = WebhookOf<Name>,
 >(options: NodeWebhookOptions<Webhook> & { readonly provider: Name }): NodeListener {
   const { path, maxHeldResponseBytes, ...receiverOptions } = { ...options }
+  rejectUnknownOptions('webhook', { ...options }, nodeOptionNames)
   const isOurs = pathMatcher(path)
   const limit = heldResponseLimit(maxHeldResponseBytes)
   const receiver = createReceiver(receiverOptions)

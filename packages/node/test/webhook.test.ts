@@ -280,7 +280,7 @@ describe('mistakes', () => {
       [{ secret, store, maxHeldResponseBytes: 0 }, /"maxHeldResponseBytes" must be a positive/],
       [{ secret, store, maxHeldResponseBytes: '1mb' }, /"maxHeldResponseBytes" must be a positive/],
       [{ secret, store, path: 'webhooks' }, /"path" must begin with "\/"/],
-      [{ secret, store, pathh: '/' }, /unknown option "pathh"/],
+      [{ secret, store, pathh: '/' }, /unknown option "pathh"\. Did you mean "path"/],
       [{ secret: '', store }, /secret/],
       [{ secret }, /store/],
     ]

@@ -33,7 +33,7 @@ export function providerOf(provider: unknown): Provider {
     if (found !== undefined) return found
     const near = nearest(provider, Object.keys(providers))
     throw optionError(
-      `Unknown provider "${provider}".${near === undefined ? '' : ` Did you mean "${near}"?`} Known: ${Object.keys(providers).join(', ')}.`,
+      `Unknown provider "${provider}".${near === undefined ? '' : ` Did you mean "${near}"?`} Known: ${Object.keys(providers).join(', ')}. For another sender pass a provider entry of your own.`,
     )
   }
   checkEntry(provider)
