@@ -32,6 +32,7 @@ local function create(key, e)
   local r = {
     key = key, kind = 'none', state = 'p', token = '', fence = 0, attempt = 0, created = now, updated = now, due = now,
     keep = e.keep, purge = 0, fingerprint = e.fingerprint, about = e.about, code = false, names = e.names,
+    settledBy = false,
   }
   bring(r, e)
   if not e.queued then return granted(r, e) end

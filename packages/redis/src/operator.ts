@@ -4,8 +4,10 @@ import {
   type DeliveryState,
   type ListPage,
   type ListQuery,
+  limitOption,
   optionError,
   type RetryResult,
+  readListQuery,
   type StoreStats,
 } from '@webhook-inbox/core'
 import type { Connection } from './connection.ts'
@@ -17,7 +19,7 @@ import { defineScript, listOf, textOf } from './script.ts'
 /** The operator's side: looking, putting back to work, tidying up. */
 export interface Operator {
   get(key: DeliveryKey): Promise<DeliveryRecord | undefined>
-  /** @throws WebhookInboxError `ERR_OPTION` when `limit` or `cursor` is not one */
+  /** @throws WebhookInboxError `ERR_OPTION` for a filter, limit or cursor that is none */
   list(query: ListQuery): Promise<ListPage>
   stats(): Promise<StoreStats>
   retry(key: DeliveryKey): Promise<RetryResult>
@@ -96,9 +98,11 @@ return {
 const purgeScript = defineScript(
   'purge',
   `${recordLua}
-local limit, purged = tonumber(ARGV[1]), 0
+local limit, purged, more = tonumber(ARGV[1]), 0, ''
 local function over(band)
-  return redis.call('ZRANGEBYSCORE', index, at(band, 0), at(band, now), 'LIMIT', 0, limit)
+  local ids = redis.call('ZRANGEBYSCORE', index, at(band, 0), at(band, now), 'LIMIT', 0, limit)
+  if #ids == limit then more = '1' end
+  return ids
 end
 for _, id in ipairs(over(${bands.kept})) do
   redis.call('ZREM', index, id)
@@ -119,9 +123,12 @@ for _, band in ipairs({ ${bands.dead}, ${bands.waiting}, ${bands.abandoned}, ${b
     end
   end
 end
-return digits(purged)
+return { digits(purged), more }
 `,
 )
+
+// Longest list of one purging script, so that none keeps the server long.
+const purgePortion = 500
 
 const stateOf: Readonly<Record<string, DeliveryState>> = {
   p: 'pending',
@@ -191,7 +198,7 @@ export function createOperator(connection: Connection): Operator {
     },
 
     async list(query) {
-      const limit = limitOf(query)
+      const { limit } = readListQuery(query)
       const from = startOf(query)
       const sinceMs = query.since?.getTime() ?? 0
       const readers = shards.flatMap((shard) =>
@@ -221,7 +228,7 @@ export function createOperator(connection: Connection): Operator {
     },
 
     async stats() {
-      const states = { pending: 0, processing: 0, completed: 0, failed: 0, dead: 0 }
+      const states = { pending: 0, processing: 0, failed: 0, dead: 0 }
       let abandoned = 0
       let oldestMs: number | undefined
       const rows = await Promise.all(
@@ -255,11 +262,16 @@ export function createOperator(connection: Connection): Operator {
     },
 
     async purge(limit) {
+      limitOption('purge', limit, 1_000_000)
       let purged = 0
       for (const shard of shards) {
-        if (purged >= limit) break
-        const asked = String(Math.min(limit - purged, 1000))
-        purged += Number(textOf(await connection.run(purgeScript, shard, [], [asked])))
+        for (let hasMore = true; hasMore && purged < limit; ) {
+          const asked = String(Math.min(limit - purged, purgePortion))
+          const answer = listOf(await connection.run(purgeScript, shard, [], [asked]))
+          const [count, more] = answer.map(textOf)
+          purged += Number(count)
+          hasMore = more === '1'
+        }
       }
       return purged
     },
@@ -268,7 +280,10 @@ export function createOperator(connection: Connection): Operator {
 
 function listsOf(state: DeliveryState | undefined): readonly ('open' | 'dead')[] {
   if (state === undefined) return ['open', 'dead']
-  if (state === 'completed') return []
+  if (state === 'completed')
+    throw optionError(
+      'list: Redis keeps completed records only to recognise copies, and lists none. Ask for another state, or get() one record.',
+    )
   return state === 'dead' ? ['dead'] : ['open']
 }
 
@@ -284,16 +299,11 @@ function matches(record: DeliveryRecord, { state, provider, event }: ListQuery):
   )
 }
 
-function limitOf({ limit = 100 }: ListQuery): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit
-  throw optionError('list: "limit" must be a whole number from 1 to 1000.')
-}
-
 function startOf({ until, cursor }: ListQuery): Position {
   // Every id is greater than the empty text: nothing of that very millisecond is listed.
   const newest = { createdMs: until?.getTime() ?? Number.MAX_SAFE_INTEGER, id: '' }
   if (cursor === undefined) return newest
-  const [, createdMs, id = ''] = /^([0-9]{1,16})-([\w-]{22})$/.exec(cursor) ?? []
+  const [, createdMs, id = ''] = /^([0-9]{1,16})-([\w-]{22})$/.exec(String(cursor)) ?? []
   if (createdMs === undefined)
     throw optionError('list: "cursor" must be the "next" of a page that this store gave.')
   const position = { createdMs: Number(createdMs), id }

@@ -63,9 +63,10 @@ local function read(key)
     key = key, kind = kind, bytes = kind == 'hash',
     state = v[1], token = v[2], fence = v[3], attempt = v[4], updated = v[5], created = v[5] - v[6], keep = v[7],
     fingerprint = v[8], about = v[9],
-    due = v[10], purge = v[11], code = v[12], names = v[13],
+    due = v[10], purge = v[11], code = v[12], names = v[13], settledBy = v[14],
   }
   if r.state == 'c' then
+    r.settledBy = 'complete'
     r.purge, r.bytes = r.updated + r.keep, kind == 'hash' and redis.call('HEXISTS', key, 'body') == 1
   else
     r.list = r.state == 'd' and dead or open
@@ -96,7 +97,7 @@ local function save(r)
   local v = { r.state, r.token, r.fence, r.attempt, r.updated, r.updated - r.created, r.keep, r.fingerprint, r.about }
   local purge = r.purge
   if r.state ~= 'c' then
-    v[10], v[11], v[12], v[13] = r.due, r.purge, r.code, r.names
+    v[10], v[11], v[12], v[13], v[14] = r.due, r.purge, r.code, r.names, r.settledBy
     -- A lease outlives the retention: a claim that stands is not removed.
     if r.state == 'r' and purge > 0 then purge = math.max(purge, r.due) end
   end
@@ -126,7 +127,7 @@ local function bury(r, code, retention)
 end
 
 local function giveBack(r)
-  r.attempt, r.due = r.attempt - 1, now
+  r.attempt, r.due, r.settledBy = r.attempt - 1, now, 'release'
   change(r, r.bytes and 'p' or 'f')
   save(r)
 end
@@ -147,7 +148,7 @@ local function grant(r, token, lease, most)
     redis.call('SET', KEYS[4], digits(math.max(lastFence, nowUs) + most))
   end
   lastFence = math.max(lastFence + 1, r.fence + 1, nowUs)
-  r.token, r.fence, r.attempt, r.due = token, lastFence, r.attempt + 1, now + lease
+  r.token, r.fence, r.attempt, r.due, r.settledBy = token, lastFence, r.attempt + 1, now + lease, false
   change(r, 'r')
 end
 

@@ -57,7 +57,7 @@ const completeScript = settleScript(
   `
 local function settle(key, token, fence, v)
   local r = held(key, token, fence)
-  if r and r.state == 'c' then return 'already' end
+  if r and r.settledBy == 'complete' then return 'already' end
   if not r or r.state ~= 'r' then return 'lost' end
   local retention, keepBytes, result = v[3], v[4], v[5]
   r.state, r.updated, r.keep, r.purge = 'c', now, retention, now + retention
@@ -74,9 +74,10 @@ const failScript = settleScript(
   `
 local function settle(key, token, fence, v)
   local r = held(key, token, fence)
-  if r and (r.state == 'f' or r.state == 'd') then return 'already' end
+  if r and r.settledBy == 'fail' then return 'already' end
   if not r or r.state ~= 'r' then return 'lost' end
   local code, retention, retryIn, bytes = v[3], v[4], v[5], v[6]
+  r.settledBy = 'fail'
   if bytes > 0 then attach(r, ARGV[bytes], ARGV[bytes + 1]) end
   if retryIn < 0 then
     bury(r, code, retention)
@@ -95,7 +96,7 @@ const releaseScript = settleScript(
   `
 local function settle(key, token, fence)
   local r = held(key, token, fence)
-  if r and (r.state == 'f' or r.state == 'p') then return 'already' end
+  if r and r.settledBy == 'release' then return 'already' end
   if not r or r.state ~= 'r' then return 'lost' end
   giveBack(r)
   return 'ok'

@@ -1,4 +1,4 @@
-import type { StoredPayload, TakenDelivery } from '@webhook-inbox/core'
+import { limitOption, type StoredPayload, type TakenDelivery } from '@webhook-inbox/core'
 import type { Connection } from './connection.ts'
 import { packText, unpackAbout, unpackHeaders, unpackKey } from './encoding.ts'
 import type { Shard } from './key.ts'
@@ -96,6 +96,7 @@ export function createTake(connection: Connection): Take {
   }
 
   return async (options) => {
+    limitOption('take', options.limit, 1000)
     // Shards take turns in being asked first.
     firstShard = (firstShard + 1) % shards.length
     const inTurn = [...shards.slice(firstShard), ...shards.slice(0, firstShard)]
