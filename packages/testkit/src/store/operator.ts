@@ -298,8 +298,13 @@ export const operatorGuarantees = {
     for (const since of ['2026-01-01', 0, new Date(Number.NaN)]) await ask('list', { since })
     await ask('list', { status: 'dead' })
     expect(codes).toEqual(codes.map(() => 'ERR_OPTION'))
-    expect((await store.list()).records.length).toEqual(2)
-    expect(await store.purge(1_000_000)).toEqual(1)
+    // A store may let go of the old one by itself.
+    const { records } = await store.list()
+    expect(records.map(({ key }) => key).filter((key) => key.deliveryId !== 'old')).toEqual([
+      keyOf(),
+    ])
+    expect((await store.purge(1_000_000)) <= 1).toEqual(true)
+    expect(await store.get(keyOf('old'))).toEqual(undefined)
     expect((await take({ limit: 1000 })).length).toEqual(1)
   },
 

@@ -86,7 +86,6 @@ export const retentionGuarantees = {
     await advance(200)
     expect(await store.purge(10)).toEqual(0)
     expect((await claim(live)).status).toEqual('processing')
-    expect(await store.complete(hold, { retentionMs: tickMs })).toEqual('ok')
     const { records } = await store.list()
     expect(records.map(({ key }) => key.deliveryId).sort()).toEqual([
       'abandoned',
@@ -94,5 +93,6 @@ export const retentionGuarantees = {
       'live',
       'pending',
     ])
+    expect(await store.complete(hold, { retentionMs: tickMs })).toEqual('ok')
   },
 } as const satisfies Record<string, StoreGuarantee>
