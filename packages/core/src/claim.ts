@@ -18,7 +18,7 @@ export interface Claim {
    * - `lost`: somebody else holds the claim and has not completed it
    * - `unavailable`: the store did not answer; the claim goes on telling it
    * - `unknown`: `completeIn` was called, and nobody answers whether that transaction committed
-   * - `rolled_back`: `completeIn` was called and its transaction is not there
+   * - `rolled_back`: `completeIn` was called and its transaction is not there, or not yet: `fail` tells
    */
   complete(): Promise<'completed' | 'lost' | 'unavailable' | 'unknown' | 'rolled_back'>
   /** `completed`: `completeIn` had committed before the handler failed. */
@@ -61,6 +61,7 @@ export function holdClaim(context: ClaimContext): Claim {
   let settled = false
   let renewing = false
   let completedInTransaction = false
+  let joining: Promise<void> | undefined
   let leaseEndsAtMs = askedAtMs + leaseMs
 
   const thirdMs = Math.max(1, Math.floor(leaseMs / 3))
@@ -167,7 +168,20 @@ export function holdClaim(context: ClaimContext): Claim {
     return record?.state === 'processing' && record.fence === hold.fence ? 'open' : 'lost'
   }
 
-  async function completeIn(tx: unknown): Promise<void> {
+  function completeIn(tx: unknown): Promise<void> {
+    const joined = join(tx)
+    joining = joined.catch(() => {})
+    // A promise of its own: an error that the handler does not await stays an unhandled one.
+    return joined.then(() => {})
+  }
+
+  // A handler that does not await completeIn() must not be taken for one that never called it.
+  async function awaitJoining(): Promise<void> {
+    const pending = joining
+    if (pending !== undefined) await withDeadline(() => pending, storeTimeoutMs)
+  }
+
+  async function join(tx: unknown): Promise<void> {
     if (tx === undefined || tx === null) {
       throw new WebhookInboxError(
         'ERR_TRANSACTION',
@@ -190,10 +204,7 @@ export function holdClaim(context: ClaimContext): Claim {
   // The transaction is the caller's: only the record tells whether it committed.
   async function completeAfterTransaction(): ReturnType<Claim['complete']> {
     const state = await readState()
-    if (state === 'open') {
-      completedInTransaction = false
-      return 'rolled_back'
-    }
+    if (state === 'open') return 'rolled_back'
     finish()
     return state
   }
@@ -208,6 +219,7 @@ export function holdClaim(context: ClaimContext): Claim {
     onTimeout: (callback) => void timeoutCallbacks.push(callback),
 
     async complete() {
+      await awaitJoining()
       if (completedInTransaction) return completeAfterTransaction()
       const result = await settle('complete', () => store.complete(hold, completeOptions))
       if (result === 'unavailable') return result
@@ -216,6 +228,7 @@ export function holdClaim(context: ClaimContext): Claim {
     },
 
     async fail({ code, dead, deadPayload }) {
+      await awaitJoining()
       const spent = policy.maxAttempts !== undefined && attempt >= policy.maxAttempts
       const options: FailOptions =
         dead || spent

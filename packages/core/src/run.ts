@@ -96,6 +96,8 @@ export function createRun<Webhook extends ClaimedDelivery>(
     if (result === 'rolled_back') {
       // The handler swallowed the rollback: the work is not done, whatever it answered.
       const state = await failed('transaction_rolled_back', false)
+      // It was committed after the handler's end, which the failure had to wait for.
+      if (state === 'completed') return { state }
       return { state, replace: runProblemAnswer(503, 'transaction_rolled_back', state) }
     }
     const durationMs = performance.now() - startedAtMs

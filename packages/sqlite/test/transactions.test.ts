@@ -160,6 +160,63 @@ describe.each(kinds)("the caller's transaction on %s", (_, { open, store: makeSt
     remove()
   })
 
+  it.each([
+    ['commits after the end of the handler', 'COMMIT', 200, 'completed', 1],
+    ['rolls back after the end of the handler', 'ROLLBACK', 503, 'failed', 0],
+  ])('that %s decides', async (_name, end, status, state, count) => {
+    const { database, path, remove } = handedIn()
+    const secret = "It's a Secret to Everybody"
+    const store = makeStore(path)
+    const spied = { ...store }
+    const asked = new Promise<void>((resolve) => {
+      const { fail } = store
+      // Settling has read the record and waits for the lock that the transaction still holds.
+      Reflect.set(spied, 'fail', (...call: Parameters<typeof fail>) => {
+        setTimeout(resolve, 0)
+        return fail(...call)
+      })
+    })
+    const handle = githubWebhook({
+      secret,
+      store: spied,
+      async handler(webhook) {
+        database.exec('BEGIN IMMEDIATE')
+        database.exec(`INSERT INTO business VALUES ('once')`)
+        await webhook.completeIn(database)
+        void asked.then(() => database.exec(end))
+      },
+    })
+    const signed = await signRequest('github', { secret, event: 'push' })
+    const response = await handle(new Request('https://hooks.example.test/', signed))
+    expect(response.status).toBe(status)
+    expect(response.headers.get('webhook-inbox-status')).toBe(state)
+    expect(notes(database)).toEqual([{ notes: count }])
+    await store.close()
+    database.close()
+    remove()
+  })
+
+  it('that is rolled back counts also when the handler did not await completeIn()', async () => {
+    const { database, path, remove } = handedIn()
+    const secret = "It's a Secret to Everybody"
+    const store = makeStore(path)
+    const handle = githubWebhook({
+      secret,
+      store,
+      handler(webhook) {
+        database.exec('BEGIN IMMEDIATE')
+        void webhook.completeIn(database)
+        database.exec('ROLLBACK')
+      },
+    })
+    const signed = await signRequest('github', { secret, event: 'push' })
+    const response = await handle(new Request('https://hooks.example.test/', signed))
+    expect([response.status, response.headers.get('webhook-inbox-status')]).toEqual([503, 'failed'])
+    await store.close()
+    database.close()
+    remove()
+  })
+
   it('has to be open', async () => {
     const { database, remove } = handedIn()
     const store = sqliteStore({ database })
