@@ -17,8 +17,11 @@ const refusals = {
   content_encoding_unsupported: [415, 'The body must be sent without a content encoding.'],
   body_too_large: [413, 'The body is larger than this endpoint accepts.'],
   body_incomplete: [400, 'The body ended before it was complete.'],
-  signature_missing: [401, 'The request carries no signature.'],
-  signature_mismatch: [401, 'The signature does not match the body.'],
+  signature_missing: [401, 'The request carries no signature. Is the secret set at the sender?'],
+  signature_mismatch: [
+    401,
+    'The signature does not match the body. Is the secret the same on both sides?',
+  ],
   delivery_id_missing: [400, 'The request carries no delivery id.'],
   delivery_id_invalid: [400, 'The delivery id is not usable.'],
   event_missing: [400, 'The request names no event.'],
