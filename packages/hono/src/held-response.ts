@@ -123,6 +123,8 @@ function copied(
 ): Response {
   const headers = new Headers(response.headers)
   headers.set(statusHeader, state)
+  // The handler streamed; this is whole, and a server that gives it a length must not call it chunked as well.
+  if (!(body instanceof ReadableStream)) headers.delete('transfer-encoding')
   const { status } = response
   if (body === null) return new Response(null, { status, headers })
   if (!headers.has('content-type') && hidesTextType()) headers.set('content-type', textType)

@@ -19,6 +19,7 @@ import {
 import type { Context, ExecutionContext, MiddlewareHandler, Next } from 'hono'
 import { readBody } from './body.ts'
 import { type HeldResponse, ownResponse, settleResponse } from './held-response.ts'
+import { isSentByHand, sentStatus } from './sent-by-hand.ts'
 
 /** What the middleware sets on the context. */
 export interface WebhookVariables<Webhook extends ClaimedDelivery = AnyWebhook> {
@@ -123,7 +124,7 @@ export function getWebhook(c: Context): AnyWebhook {
   )
 }
 
-/** Runs what stands behind the middleware, and settles by its answer. Undefined: Hono makes the answer. */
+/** Runs what stands behind the middleware, and settles by its answer. Undefined: the answer stays what it is. */
 async function runRoute(
   c: Context,
   next: Next,
@@ -146,7 +147,12 @@ async function runRoute(
       throw error
     }
     if (expired) return undefined
-    if (c.finalized) return settleResponse(c.res, receipt, maxHeldBytes, c.error)
+    if (c.finalized) {
+      if (!isSentByHand(c.res)) return settleResponse(c.res, receipt, maxHeldBytes, c.error)
+      receipt.reportUnheld()
+      await receipt.settle({ status: await sentStatus(c, c.res), error: c.error })
+      return undefined
+    }
     // No handler has answered: Hono says 500, whatever a look at c.res would show.
     const { state } = await receipt.settle({ status: 500 })
     c.header(statusHeader, state)

@@ -1,5 +1,7 @@
+import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gunzipSync } from 'node:zlib'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { memoryStore, type ObserverEvent } from '@webhook-inbox/core'
 import { githubWebhook, PermanentError } from '@webhook-inbox/hono'
 import { type Context, Hono } from 'hono'
@@ -97,6 +99,16 @@ describe('not one byte leaves before the record is completed', () => {
     letComplete()
     await connection.until('webhook-inbox-status: completed')
     await connection.until(expected)
+  })
+
+  it.each<[string, (c: Context) => Response]>([
+    ['streamText()', (c) => streamText(c, async (out) => void (await out.write('data: 1\n\n')))],
+    ['streamSSE()', (c) => streamSSE(c, (out) => out.writeSSE({ data: '1' }))],
+  ])('%s in a framing that a strict client reads', async (_, handler) => {
+    const { app } = guarded(handler)
+    const { url } = await listen(app)
+    const response = await fetch(`${url}${path}`, signed())
+    expect(await response.text()).toBe('data: 1\n\n')
   })
 
   it('with compression before and after us', async () => {
@@ -323,6 +335,52 @@ describe('a body too large to hold', () => {
     await Promise.all(kept)
     expect(kept.length).toBeGreaterThan(0)
     expect([await text, await state()]).toEqual(['more than eight', ['completed']])
+  })
+})
+
+describe('an answer that the handler has sent by itself', () => {
+  type Sender = (outgoing: ServerResponse) => void
+  const directly = async (send: Sender) => {
+    const answered = guarded((c) => {
+      send(c.env.outgoing)
+      return RESPONSE_ALREADY_SENT
+    })
+    const { url } = await listen(answered.app)
+    const answer = fetch(`${url}${path}`, signed()).then((response) => response.text())
+    return { ...answered, answer }
+  }
+
+  it.each([
+    [200, 'completed'],
+    [500, 'failed'],
+  ])('settles by its own status %i, and nothing is sent twice', async (status, state) => {
+    const sent = await directly((outgoing) => outgoing.writeHead(status).end('by hand'))
+    expect(await sent.answer).toBe('by hand')
+    await sent.heard(status === 200 ? 'completed' : 'failed')
+    expect(await sent.state()).toEqual([state])
+    expect(sent.types()).toContain('response_unheld')
+  })
+
+  it('is waited for', async () => {
+    const more = gate()
+    const sent = await directly((outgoing) => {
+      outgoing.write('by ')
+      more.opened.then(() => outgoing.end('hand'))
+    })
+    await sent.heard('response_unheld')
+    expect(await sent.state()).toEqual(['processing'])
+    more.open()
+    expect(await sent.answer).toBe('by hand')
+    await sent.heard('completed')
+  })
+
+  it('that breaks off is a failure', async () => {
+    const sent = await directly((outgoing) => {
+      outgoing.write('by ')
+      outgoing.destroy()
+    })
+    await expect(sent.answer).rejects.toThrow()
+    await sent.heard('failed')
   })
 })
 
