@@ -90,7 +90,8 @@ export function webhook<
     } catch (error) {
       claim.noteError(error)
       endWhenGone(ctx, 500)
-      throw error
+      // Koa answers no error that is nothing, and its sender would wait.
+      throw error ?? new TypeError('The handler of a webhook threw nothing.')
     }
     watchBody(ctx, claim)
     endWhenGone(ctx, 404)

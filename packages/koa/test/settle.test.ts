@@ -184,6 +184,14 @@ describe.each(versions)('%s: settled before answered', (_name, Koa) => {
     },
   )
 
+  test.each([null, undefined])('a handler that throws %s has failed', async (nothing) => {
+    const { response, state } = await outcome((ctx) => {
+      ctx.app.silent = true
+      throw nothing
+    })
+    expect([response.status, state]).toEqual([500, 'failed'])
+  })
+
   test('an error middleware outside has the last word', async () => {
     const catching: Middleware = async (ctx, next) => {
       try {
