@@ -78,7 +78,7 @@ export interface EndpointOptions<
     /** Store the exact bytes with the dead record, so that `inbox.retry` can put it back to work. @default false */
     readonly keepBody?: boolean
   }
-  /** Hears what handlers throw and what the store throws. Never changes an answer. */
+  /** Hears what `handler` and the store throw, and nobody else does. Never changes an answer. */
   readonly onError?: (error: unknown) => void
 }
 
