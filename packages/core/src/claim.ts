@@ -14,13 +14,16 @@ export interface Claim {
   renew(): Promise<'ok' | 'lost'>
   completeIn(tx: unknown): Promise<void>
   /**
-   * - `completed`: stored, by this claim or by the holder that took over
+   * - `completed`: stored
+   * - `completed_elsewhere`: the holder that took over has completed it
    * - `lost`: somebody else holds the claim and has not completed it
    * - `unavailable`: the store did not answer; the claim goes on telling it
    * - `unknown`: `completeIn` was called, and nobody answers whether that transaction committed
    * - `rolled_back`: `completeIn` was called and its transaction is not there, or not yet: `fail` tells
    */
-  complete(): Promise<'completed' | 'lost' | 'unavailable' | 'unknown' | 'rolled_back'>
+  complete(): Promise<
+    'completed' | 'completed_elsewhere' | 'lost' | 'unavailable' | 'unknown' | 'rolled_back'
+  >
   /** `completed`: `completeIn` had committed before the handler failed. */
   fail(options: {
     readonly code: string
@@ -157,15 +160,18 @@ export function holdClaim(context: ClaimContext): Claim {
     }
   }
 
-  async function readState(): Promise<'completed' | 'open' | 'lost' | 'unknown'> {
+  async function readState(): Promise<
+    'completed' | 'completed_elsewhere' | 'open' | 'lost' | 'unknown'
+  > {
     const answer = await withDeadline(() => store.get(hold.key), storeTimeoutMs)
     if (!answer.ok) {
       context.report('get', ref, answer.error)
       return 'unknown'
     }
     const record = answer.value
-    if (record?.state === 'completed') return 'completed'
-    return record?.state === 'processing' && record.fence === hold.fence ? 'open' : 'lost'
+    const isOurs = record?.fence === hold.fence
+    if (record?.state === 'completed') return isOurs ? 'completed' : 'completed_elsewhere'
+    return record?.state === 'processing' && isOurs ? 'open' : 'lost'
   }
 
   function completeIn(tx: unknown): Promise<void> {
@@ -224,7 +230,8 @@ export function holdClaim(context: ClaimContext): Claim {
       const result = await settle('complete', () => store.complete(hold, completeOptions))
       if (result === 'unavailable') return result
       if (result === 'ok') return 'completed'
-      return (await readState()) === 'completed' ? 'completed' : 'lost'
+      const state = await readState()
+      return state === 'completed' || state === 'completed_elsewhere' ? state : 'lost'
     },
 
     async fail({ code, dead, deadPayload }) {

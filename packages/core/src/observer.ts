@@ -55,7 +55,7 @@ export type ObserverEvent =
       readonly durationMs: number
       readonly code: string
     } & DeliveryRef)
-  /** Settling came too late: another holder has the claim. */
+  /** Settling came too late: another holder has the claim, and may have completed it. The delivery ran twice. */
   | ({
       readonly type: 'claim_lost'
       readonly attempt: number

@@ -101,9 +101,11 @@ export function createRun<Webhook extends ClaimedDelivery>(
       return { state, replace: runProblemAnswer(503, 'transaction_rolled_back', state) }
     }
     const durationMs = performance.now() - startedAtMs
-    if (result === 'lost') {
+    if (result === 'lost' || result === 'completed_elsewhere') {
       observer({ type: 'claim_lost', attempt, durationMs, ...ref })
-      return { state: 'lost', replace: runProblemAnswer(503, 'claim_lost', 'lost') }
+      return result === 'completed_elsewhere'
+        ? { state: 'completed' }
+        : { state: 'lost', replace: runProblemAnswer(503, 'claim_lost', 'lost') }
     }
     // The effect has happened, so the handler's own answer goes out; the inbox goes on telling the store.
     if (result === 'unavailable') return { state: 'processing' }

@@ -135,12 +135,22 @@ describe('a lost claim', () => {
 
   it("gives the handler's own answer when the other holder has completed it", async () => {
     const clock = { now: 1_000_000 }
-    const receiver = receiverOf({ store: memoryStore({ now: () => clock.now }) })
+    const { observer, events } = recorder()
+    const receiver = receiverOf({ store: memoryStore({ now: () => clock.now }), observer })
     const first = claimedOf(await receiver.receive(signed('{}'), undefined))
     clock.now += 31_000
     const second = claimedOf(await receiver.receive(signed('{}'), undefined))
     expect(await second.settle({ status: 200 })).toEqual({ state: 'completed' })
     expect(await first.settle({ status: 200 })).toEqual({ state: 'completed' })
+    // That it ran twice must not be hidden from whoever watches.
+    expect(
+      events
+        .filter(({ type }) => type === 'completed' || type === 'claim_lost')
+        .map((event) => [event.type, 'attempt' in event && event.attempt]),
+    ).toEqual([
+      ['completed', 2],
+      ['claim_lost', 1],
+    ])
   })
 
   it("aborts the handler's signal when a renewal says so", async () => {
