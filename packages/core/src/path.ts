@@ -18,7 +18,7 @@ export function pathMatcher(path: string | undefined): (requestPath: string) => 
     )
   }
   const wanted = withoutSlash(path)
-  return (requestPath) => withoutSlash(requestPath.split('?', 1)[0] ?? '') === wanted
+  return (requestPath) => withoutSlash(requestPath.split(/[?#]/, 1)[0] ?? '') === wanted
 }
 
 function withoutSlash(path: string): string {

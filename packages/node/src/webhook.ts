@@ -69,7 +69,7 @@ export function webhook<
         'webhook: there is nobody to run the delivery. Pass handler: async (webhook) => { … }, or call the middleware with a third argument: guard(req, res, () => { … }).',
       )
     }
-    if (!isOurs(req.url ?? '/')) {
+    if (!isOurs(pathOf(req))) {
       if (next === undefined) writeAnswer(req, res, refusalAnswer('not_found'))
       else next()
       return
@@ -84,6 +84,11 @@ export function webhook<
       },
     )
   }
+}
+
+// A request line may name the whole URL, as proxies write it.
+function pathOf({ url = '/' }: IncomingMessage): string {
+  return url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
 }
 
 // An error that reaches us here has found no framework that answers it.

@@ -137,6 +137,22 @@ describe('connect-style', () => {
     return { store, server: await start((req, res) => guard(req, res, next)) }
   }
 
+  test('path: however a request line may say it', async () => {
+    const { server } = await handled(() => {}, { path: '/webhooks/github' })
+    for (const [target, status] of [
+      ['http://hooks.example.test/webhooks/github', 200],
+      ['HTTPS://other.test:8443/webhooks/github/?a=b', 200],
+      ['/webhooks/github#part', 200],
+      ['http://hooks.example.test', 404],
+      ['http://hooks.example.test?/webhooks/github', 404],
+      ['//hooks.example.test/webhooks/github', 404],
+      ['/?/webhooks/github', 404],
+      ['/http://hooks.example.test/webhooks/github', 404],
+      ['*', 404],
+    ] as const)
+      expect([target, (await server.send(delivery(), target)).status]).toEqual([target, status])
+  })
+
   test('requests to other paths go on untouched', async () => {
     const store = watchedStore()
     const guard = githubWebhook({ secret, store, path: '/webhooks/github' })
