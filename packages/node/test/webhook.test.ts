@@ -128,14 +128,6 @@ describe('with a handler', () => {
     await wire.closed
     expect(wire.received().toString()).toMatch(/^HTTP\/1\.1 405 [\s\S]*\r\n\r\n$/)
   })
-})
-
-describe('connect-style', () => {
-  async function guarded(next: (error?: unknown) => unknown, options: object = {}) {
-    const store = watchedStore()
-    const guard = githubWebhook({ secret, store, ...options } as NodeWebhookOptions)
-    return { store, server: await start((req, res) => guard(req, res, next)) }
-  }
 
   test('path: however a request line may say it', async () => {
     const { server } = await handled(() => {}, { path: '/webhooks/github' })
@@ -152,6 +144,14 @@ describe('connect-style', () => {
     ] as const)
       expect([target, (await server.send(delivery(), target)).status]).toEqual([target, status])
   })
+})
+
+describe('connect-style', () => {
+  async function guarded(next: (error?: unknown) => unknown, options: object = {}) {
+    const store = watchedStore()
+    const guard = githubWebhook({ secret, store, ...options } as NodeWebhookOptions)
+    return { store, server: await start((req, res) => guard(req, res, next)) }
+  }
 
   test('requests to other paths go on untouched', async () => {
     const store = watchedStore()
