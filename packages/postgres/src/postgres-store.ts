@@ -1,0 +1,302 @@
+import {
+  createBatch,
+  type Hold,
+  hasCode,
+  optionError,
+  rejectUnknownOptions,
+  type Store,
+  type StoredPayload,
+  storeUnavailable,
+  WebhookInboxError,
+} from '@webhook-inbox/core'
+import { type AskedClaim, answerCopy, claimKey, claimSize, createClaim } from './claim.ts'
+import {
+  asStoreError,
+  checkClient,
+  createSend,
+  isClient,
+  isLostRace,
+  isPool,
+  type PostgresClient,
+  type Send,
+  sqlStateOf,
+} from './client.ts'
+import { keyText } from './encode.ts'
+import { createOperator } from './operator.ts'
+import { migrate, schemaText, tablesOf } from './schema.ts'
+import { checkServer, checkStore } from './self-check.ts'
+import { type Busy, createSettlings, type Settling } from './settle.ts'
+import { createTake } from './take.ts'
+
+interface NameOptions {
+  /** Name of the main table; the others add to it. Letters, digits and `_`. @default 'webhook_inbox' */
+  readonly table?: string
+  /** The schema that holds them. @default 'public' */
+  readonly schema?: string
+}
+
+export interface PostgresStoreOptions extends NameOptions {
+  /**
+   * Your client: a `pg` Pool, PGlite, or anything with `query(text, values)`. The store closes it never. A `pg` Pool
+   * without a listener for `error` gets one, so that the death of an idle connection does not end the process.
+   */
+  readonly pool: PostgresClient
+  /**
+   * How long a call may take, waiting for a connection and for its batch included, before it throws
+   * `ERR_STORE_UNAVAILABLE`. In milliseconds. @default 2000
+   */
+  readonly timeoutMs?: number
+  /** Hears what `setup()` finds to be risky. @default console.warn */
+  readonly onWarning?: (message: string) => void
+}
+
+const where = 'postgresStore'
+
+/**
+ * A durable store in PostgreSQL 13 or newer, for any number of processes. Claims, renewals and settlements that
+ * arrive together travel in one statement. Call `setup()` once at start: it creates the tables and checks the server.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function postgresStore(options: PostgresStoreOptions): Store {
+  const { pool, table, schema, timeoutMs, onWarning } = readOptions(options)
+  const tables = tablesOf(schema, table)
+  const claims = createClaim(tables)
+  const settlings = createSettlings(tables)
+  const take = createTake(tables)
+  const operator = createOperator(tables)
+  const sendOnce = createSend(pool, timeoutMs)
+  const stopListening = listenToIdleErrors(pool)
+  let closed = false
+
+  /** Sends a statement that is a transaction of its own; one that met another is sent once more. */
+  const send: Send = async (text, values) => {
+    if (closed) throw storeUnavailable('The Postgres store is closed.')
+    try {
+      return await sendOnce(text, values).catch((error: unknown) => {
+        if (!isLostRace(error)) throw error
+        return sendOnce(text, values)
+      })
+    } catch (error) {
+      throw asBatchError(error)
+    }
+  }
+
+  // A batch is halved for an error of its values alone: whatever else is wrong is wrong with all of it.
+  function asBatchError(error: unknown): unknown {
+    return sqlStateOf(error)?.startsWith('22') === true ? error : asStoreError(error, tables.name)
+  }
+
+  const claimOne = createBatch({
+    timeoutMs,
+    keyOf: claimKey,
+    sizeOf: claimSize,
+    merge: answerCopy,
+    send: (entries: readonly AskedClaim[]) => claims(send, entries),
+  })
+
+  /** Settles in batches; what another transaction has locked is waited for alone. */
+  function batched<Asked extends { readonly hold: Hold }, Result extends string>(
+    { ask, wait }: Settling<Asked, Result>,
+    sizeOf: (asked: Asked) => number,
+  ): (asked: Asked) => Promise<Result> {
+    const askOne = createBatch<Asked, Result | Busy>({
+      timeoutMs,
+      keyOf: ({ hold }) => keyText(hold.key),
+      sizeOf,
+      send: (asked) => ask(send, asked),
+    })
+    return async (asked) => {
+      const answer = await told(askOne(asked))
+      return answer === 'busy' ? told(wait(send, asked)) : answer
+    }
+  }
+
+  const renew = batched(settlings.renew, () => 0)
+  const complete = batched(settlings.complete, ({ options: { result } }) => result?.length ?? 0)
+  const fail = batched(settlings.fail, ({ options: { payload } }) => payload?.body.length ?? 0)
+
+  async function told<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer
+    } catch (error) {
+      throw asStoreError(error, tables.name)
+    }
+  }
+
+  /** Settles on the caller's client, in the caller's transaction. */
+  async function join<Asked, Result>(
+    tx: unknown,
+    { wait }: Settling<Asked, Result>,
+    asked: Asked,
+  ): Promise<Result> {
+    const client = transactionOf(tx)
+    const joined = createSend(client, timeoutMs)
+    try {
+      // Refused outside of a transaction block; inside it says nothing that the next statement would not.
+      await joined(`LOCK TABLE ${tables.meta} IN ACCESS SHARE MODE`)
+      return await wait(joined, asked)
+    } catch (error) {
+      throw transactionError(error, tables.name)
+    }
+  }
+
+  const store: Store = {
+    name: 'postgres',
+
+    async claim(entries) {
+      const answers = await told(
+        Promise.all(entries.map((entry) => claimOne({ ...entry, ...copyOfPayload(entry) }))),
+      )
+      return answers.map(({ result }) => result)
+    },
+
+    renew: (hold, leaseMs) => renew({ hold, leaseMs }),
+
+    async complete(hold, { result, ...rest }, tx) {
+      const options = { ...rest, ...(result === undefined ? {} : { result: result.slice() }) }
+      return tx === undefined
+        ? complete({ hold, options })
+        : join(tx, settlings.complete, { hold, options })
+    },
+
+    async fail(hold, failure, tx) {
+      const options = { ...failure, ...copyOfPayload(failure) }
+      return tx === undefined
+        ? fail({ hold, options })
+        : join(tx, settlings.fail, { hold, options })
+    },
+
+    release: (hold) => told(settlings.release.wait(send, { hold })),
+    abandon: (key, token) => told(settlings.abandon(send, key, token)),
+    take: (wanted) => told(take(send, wanted)),
+    get: (key) => told(operator.get(send, key)),
+    list: (query = {}) => told(operator.list(send, query)),
+    stats: () => told(operator.stats(send)),
+    retry: (key) => told(operator.retry(send, key)),
+    purge: (limit) => told(operator.purge(send, limit)),
+
+    async setup() {
+      await told(checkServer(send, timeoutMs, onWarning))
+      await told(migrate(send, tables))
+      await checkStore(store, send, tables)
+    },
+
+    async close() {
+      closed = true
+      stopListening()
+    },
+  }
+  return Object.freeze(store)
+}
+
+/**
+ * The SQL that creates the tables, for those who run their own migrations: one part for each version, each beginning
+ * with `-- Version`. `setup()` then finds them and only checks.
+ * @throws WebhookInboxError `ERR_OPTION` when a name is not one
+ */
+export function schemaSql(options: NameOptions = {}): string {
+  rejectUnknownOptions('schemaSql', options, ['table', 'schema'])
+  const { table = 'webhook_inbox', schema = 'public' } = options
+  checkName('schemaSql', 'table', table)
+  checkName('schemaSql', 'schema', schema)
+  return schemaText(tablesOf(schema, table))
+}
+
+// A call waits for its batch: what the caller does to its buffer meanwhile is no change of the record.
+function copyOfPayload({ payload }: { readonly payload?: StoredPayload }): {
+  readonly payload?: StoredPayload
+} {
+  if (payload === undefined) return {}
+  return { payload: { body: payload.body.slice(), headers: { ...payload.headers } } }
+}
+
+function listenToIdleErrors(pool: PostgresClient): () => void {
+  if (!isPool(pool) || !isEmitter(pool) || pool.listenerCount('error') > 0) return () => {}
+  const listener = () => {}
+  pool.on('error', listener)
+  return () => void pool.removeListener('error', listener)
+}
+
+interface Emitter {
+  listenerCount(event: string): number
+  on(event: string, listener: () => void): unknown
+  removeListener(event: string, listener: () => void): unknown
+}
+
+function isEmitter(value: object): value is Emitter {
+  return ['listenerCount', 'on', 'removeListener'].every(
+    (name) => typeof Reflect.get(value, name) === 'function',
+  )
+}
+
+function transactionOf(tx: unknown): PostgresClient {
+  if (!isClient(tx)) {
+    throw new WebhookInboxError(
+      'ERR_TRANSACTION',
+      'completeIn(tx): pass the client on which your transaction is open: the one of pool.connect() after its BEGIN, or the tx of PGlite. For other clients see "Other clients" in the README of @webhook-inbox/postgres.',
+    )
+  }
+  if (isPool(tx)) {
+    throw new WebhookInboxError(
+      'ERR_TRANSACTION',
+      'completeIn(tx): a pool has no transaction. Take a client with pool.connect(), begin on it, and pass that client.',
+    )
+  }
+  return tx
+}
+
+function transactionError(error: unknown, tableName: string): unknown {
+  // The caller's own retries look for these.
+  if (isLostRace(error) || hasCode(error, 'ERR_STORE_UNAVAILABLE')) return error
+  const state = sqlStateOf(error)
+  if (state === '25P01') {
+    return new WebhookInboxError(
+      'ERR_TRANSACTION',
+      'completeIn(tx): no transaction is open on that client. Send BEGIN first, then your changes, await webhook.completeIn(client), then COMMIT.',
+      { cause: error },
+    )
+  }
+  if (state === '25P02') {
+    return new WebhookInboxError(
+      'ERR_TRANSACTION',
+      'completeIn(tx): your transaction has failed before and can only be rolled back.',
+      { cause: error },
+    )
+  }
+  if (state === '42P01' || state === '3F000') {
+    return new WebhookInboxError(
+      'ERR_TRANSACTION',
+      `completeIn(tx): the database of that client has no tables ${tableName}. Run the transaction on the database of the store.`,
+      { cause: error },
+    )
+  }
+  return asStoreError(error, tableName)
+}
+
+function readOptions(options: PostgresStoreOptions) {
+  if (typeof options !== 'object' || options === null)
+    throw optionError(`${where}: pass an object: postgresStore({ pool }).`)
+  if (isClient(options))
+    throw optionError(`${where}: pass the client as an option: postgresStore({ pool }).`)
+  rejectUnknownOptions(where, options, ['pool', 'table', 'schema', 'timeoutMs', 'onWarning'])
+  const { pool, table = 'webhook_inbox', schema = 'public', timeoutMs = 2000 } = options
+  const { onWarning = console.warn } = options
+  checkClient(where, pool)
+  checkName(where, 'table', table)
+  checkName(where, 'schema', schema)
+  if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > 600_000) {
+    throw optionError(
+      `${where}: "timeoutMs" must be a whole number of milliseconds from 1 to 600000, for instance 2000.`,
+    )
+  }
+  if (typeof onWarning !== 'function')
+    throw optionError(`${where}: "onWarning" must be a function that takes a message.`)
+  return Object.freeze({ pool, table, schema, timeoutMs, onWarning })
+}
+
+function checkName(where: string, option: string, name: unknown): void {
+  if (typeof name === 'string' && /^[A-Za-z_][A-Za-z0-9_]{0,44}$/.test(name)) return
+  throw optionError(
+    `${where}: "${option}" must be a name of at most 45 letters, digits and "_" that does not begin with a digit, for instance '${option === 'table' ? 'webhook_inbox' : 'public'}'.`,
+  )
+}
