@@ -16,6 +16,7 @@ import {
   type NodeOnlyOptions,
   nodeOptionNames,
   receiveNode,
+  setProperty,
 } from '@webhook-inbox/node'
 import type { Request, RequestHandler, Response } from 'express'
 
@@ -73,9 +74,9 @@ export function webhook<
     receiveNode(req, res, receiver, { context: { req, res }, maxHeldResponseBytes: limit }).then(
       (claim) => {
         if (claim === undefined) return
-        req.body = claim.webhook.payload
+        setProperty(req, 'body', claim.webhook.payload)
         // Express 4's parsers look at this mark, those of Express 5 at the stream.
-        Reflect.set(req, '_body', true)
+        setProperty(req, '_body', true)
         next()
       },
       next,

@@ -57,6 +57,53 @@ describe.each(versions)('%s', (_name, express) => {
       expect([status, seen]).toEqual([204, { raw: body, body: JSON.parse(text) }])
     })
 
+    /** What a platform does that has read the stream and shows the body in its own way. */
+    const platform =
+      (properties: (bytes: Buffer) => PropertyDescriptorMap): RequestHandler =>
+      async (req, _res, next) => {
+        const chunks: Buffer[] = []
+        for await (const chunk of req) chunks.push(chunk)
+        Object.defineProperties(req, properties(Buffer.concat(chunks)))
+        next()
+      }
+
+    test.each<[string, (bytes: Buffer) => PropertyDescriptorMap]>([
+      ['bytes that only read', (bytes) => ({ rawBody: { configurable: true, get: () => bytes } })],
+      [
+        'a body that only reads',
+        (bytes) => ({
+          rawBody: { value: bytes },
+          body: { configurable: true, get: () => JSON.parse(bytes.toString()) },
+        }),
+      ],
+      [
+        'a body that throws',
+        (bytes) => ({
+          rawBody: { value: bytes },
+          body: {
+            configurable: true,
+            get() {
+              throw new SyntaxError('Invalid JSON')
+            },
+          },
+        }),
+      ],
+    ])('a platform that leaves %s: right', async (_, properties) => {
+      const { seen, status } = await through([platform(properties)])
+      expect([status, seen]).toEqual([204, right])
+    })
+
+    test('a platform that leaves a body that throws, and no bytes: 500 with the fix', async () => {
+      const body = {
+        get() {
+          throw new SyntaxError('Invalid JSON')
+        },
+      }
+      const { status, text, store } = await through([platform(() => ({ body }))])
+      expect([status, JSON.parse(text).code]).toEqual([500, 'ERR_BODY_CONSUMED'])
+      expect(store.calls).toEqual([])
+    })
+
     const consuming: [string, RequestHandler, (string | Uint8Array)?, Record<string, string>?][] = [
       ['express.json', express.json()],
       [

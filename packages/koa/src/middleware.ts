@@ -20,6 +20,7 @@ import {
   type NodeOnlyOptions,
   nodeOptionNames,
   receiveNode,
+  setProperty,
 } from '@webhook-inbox/node'
 import type { Middleware, ParameterizedContext } from 'koa'
 
@@ -81,8 +82,8 @@ export function webhook<
     const { payload, rawBody } = claim.webhook
     ctx.state.webhook = claim.webhook
     // Other packages give these their own types: they are set without one.
-    Reflect.set(ctx.request, 'body', payload)
-    Reflect.set(ctx.request, 'rawBody', rawBody)
+    setProperty(ctx.request, 'body', payload)
+    setProperty(ctx.request, 'rawBody', rawBody)
     // A parser would wait for a stream that is empty, where the payload could not be read.
     ctx.disableBodyParser = true
     try {

@@ -22,13 +22,22 @@ export function captureRawBody(
  */
 export async function readNodeBody(req: IncomingMessage, maxBytes: number): Promise<BodyResult> {
   if (!isConsumed(req)) return readStream(req, maxBytes)
-  for (const kept of [req.rawBody, Reflect.get(req, 'body')]) {
+  for (const kept of [req.rawBody, bodyOf(req)]) {
     const bytes = kept instanceof Uint8Array ? kept : bytesOfText(req, kept)
     if (bytes === undefined) continue
     return bytes.length > maxBytes ? { ok: false, code: 'body_too_large' } : { ok: true, bytes }
   }
   if (req.readableEnded && isEmptyByHead(req)) return { ok: true, bytes: new Uint8Array() }
   return { ok: false, code: 'ERR_BODY_CONSUMED' }
+}
+
+// Some platforms parse a body when it is asked for, and throw what the parser throws.
+function bodyOf(req: IncomingMessage): unknown {
+  try {
+    return Reflect.get(req, 'body')
+  } catch {
+    return undefined
+  }
 }
 
 // A 'data' listener alone takes nothing away: until the first chunk is out, every listener gets all of them.

@@ -14,7 +14,7 @@ export {
   type ReceiveOptions,
   receiveNode,
 } from './receive.ts'
-export { getWebhook } from './request.ts'
+export { getWebhook, setProperty } from './request.ts'
 export {
   githubWebhook,
   type NodeContext,

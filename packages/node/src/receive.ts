@@ -9,6 +9,7 @@ import {
 import { writeAnswer } from './answer.ts'
 import { readNodeBody } from './body.ts'
 import { defaultMaxHeldResponseBytes, type HeldResponse, holdResponse } from './hold.ts'
+import { setProperty } from './request.ts'
 
 /** Options that the adapters on node:http share. */
 export interface NodeOnlyOptions {
@@ -77,7 +78,8 @@ export async function receiveNode<Context, Webhook extends ClaimedDelivery>(
   }
   const { webhook } = receipt
   // The registry types what a request carries; which provider it is only the route knows.
-  Object.assign(req, { webhook, rawBody: webhook.rawBody })
+  setProperty(req, 'webhook', webhook)
+  setProperty(req, 'rawBody', webhook.rawBody)
   return { webhook, ...holdResponse(req, res, { receipt, maxHeldResponseBytes }) }
 }
 

@@ -11,6 +11,18 @@ declare module 'node:http' {
   }
 }
 
+/** Sets a property of a request, also where a platform has put one that only reads. */
+export function setProperty(target: object, name: string, value: unknown): void {
+  const isSet = Reflect.set(target, name, value)
+  if (!isSet)
+    Reflect.defineProperty(target, name, {
+      value,
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    })
+}
+
 /**
  * The delivery that this request has claimed.
  * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware ran before this handler
