@@ -9,6 +9,7 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: ['@webhook-inbox/source'] } },
   test: {
+    silent: 'passed-only',
     include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/*.long.test.ts'],
     execArgv: ['--conditions=@webhook-inbox/source'],

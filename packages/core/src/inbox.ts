@@ -128,6 +128,7 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
       respectBackoff: policy.inlineBackoffMs !== undefined,
       redeliverDead: request.redeliverDead,
       unfinishedRetentionMs: policy.unfinishedMs,
+      deadRetentionMs: policy.deadMs,
     } as const
     const askedAtMs = performance.now()
     const answer = await withDeadline(

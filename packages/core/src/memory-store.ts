@@ -156,7 +156,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       return { status: 'processing', leaseMs: row.dueAtMs - now(), fingerprintMatches }
     const spent = entry.maxAttempts !== undefined && row.attempt >= entry.maxAttempts
     if (spent && row.state !== 'pending') {
-      bury(row, 'attempts_exhausted', entry.unfinishedRetentionMs)
+      bury(row, 'attempts_exhausted', entry.deadRetentionMs ?? entry.unfinishedRetentionMs)
       return { status: 'dead', fingerprintMatches }
     }
     if (row.state === 'failed' && entry.respectBackoff === true && row.dueAtMs > now()) {

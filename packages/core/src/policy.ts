@@ -1,6 +1,7 @@
 /** The policy of an inbox: options, their defaults and checks. */
+import { errorHook } from './error-log.ts'
 import { optionError, rejectUnknownOptions } from './errors.ts'
-import { type Observer, quietObserver, swallow } from './observer.ts'
+import { type Observer, quietObserver } from './observer.ts'
 import { countOption, durationOption, functionOption, retentionOption } from './options.ts'
 import type { Store } from './store.ts'
 
@@ -59,7 +60,7 @@ export const policyOptionNames: readonly (keyof PolicyOptions)[] = [
 
 export interface InboxOptions extends PolicyOptions {
   readonly store: Store
-  /** Hears of store errors, with their message and cause. */
+  /** Hears of store errors, with their message and cause. @default their kind and place on the console */
   readonly onError?: (error: unknown) => void
 }
 
@@ -130,7 +131,7 @@ export function readPolicy(where: string, options: InboxOptions): Policy {
   return Object.freeze({
     store: options.store,
     observer: quietObserver(options.observer),
-    onError: (error: unknown): void => swallow(() => onError?.(error)),
+    onError: errorHook(onError),
     leaseMs: durationOption(where, 'leaseMs', options.leaseMs, 30 * second),
     maxRunMs: durationOption(where, 'maxRunMs', options.maxRunMs, 900 * second),
     storeTimeoutMs: durationOption(where, 'storeTimeoutMs', options.storeTimeoutMs, 2 * second),

@@ -1,8 +1,8 @@
 /** The options that every adapter shares, and their checks. */
 import type { ClaimedDelivery } from './delivery.ts'
+import { errorHook } from './error-log.ts'
 import { optionError, rejectUnknownOptions } from './errors.ts'
 import { type Inbox, inboxFor } from './inbox.ts'
-import { swallow } from './observer.ts'
 import { booleanOption, functionOption, sizeOption } from './options.ts'
 import type { SettleBy } from './outcome.ts'
 import { checkStore, type PolicyOptions, policyOptionNames } from './policy.ts'
@@ -78,7 +78,10 @@ export interface EndpointOptions<
     /** Store the exact bytes with the dead record, so that `inbox.retry` can put it back to work. @default false */
     readonly keepBody?: boolean
   }
-  /** Hears what `handler` and the store throw, and nobody else does. Never changes an answer. */
+  /**
+   * Hears what `handler` and the store throw, and nobody else does. Never changes an answer.
+   * @default the inbox's; without one the console gets the kind of the error and its place, never its message
+   */
   readonly onError?: (error: unknown) => void
 }
 
@@ -174,7 +177,7 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
     redeliverDead: booleanOption(where, 'redeliverDead', options.redeliverDead),
     replayGuard: booleanOption(where, 'replayGuard', options.replayGuard),
     keepDeadBody: booleanOption(where, 'deadLetter.keepBody', deadLetter.keepBody),
-    onError: (error: unknown): void => swallow(() => onError?.(error)),
+    onError: onError === undefined ? inbox.policy.onError : errorHook(onError),
     retentionIsShort: completedMs !== undefined && completedMs < provider.retentionMs,
   })
 }

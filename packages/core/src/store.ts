@@ -53,6 +53,8 @@ export interface ClaimEntry {
   readonly redeliverDead?: boolean
   /** How long a record that has no bytes is kept from its last change while unfinished. */
   readonly unfinishedRetentionMs: number
+  /** How long a record is kept that this claim makes `dead`. @default unfinishedRetentionMs */
+  readonly deadRetentionMs?: number
 }
 
 /** What became of a claim. */

@@ -168,7 +168,7 @@ describe('a lost claim', () => {
     const inner = memoryStore()
     const store = withOperations(inner, { renew: () => new Promise(() => {}) })
     const { observer, heard } = recorder()
-    const receiver = receiverOf({ store, observer, leaseMs: 120, storeTimeoutMs: 20 })
+    const receiver = receiverOf({ store, observer, leaseMs: 900, storeTimeoutMs: 20 })
     const receipt = claimedOf(await receiver.receive(signed('{}'), undefined))
     await heard('lease_lost')
     expect((await inner.get(receipt.webhook.key))?.abandoned).toBe(false)

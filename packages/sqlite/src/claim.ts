@@ -188,7 +188,7 @@ function decide(
   if (spent && row.state !== 'pending') {
     moveTo(row, 'dead', nowMs)
     row.code = 'attempts_exhausted'
-    row.purgeAtMs = nowMs + entry.unfinishedRetentionMs
+    row.purgeAtMs = nowMs + (entry.deadRetentionMs ?? entry.unfinishedRetentionMs)
     return { row, answer: { status: 'dead', fingerprintMatches } }
   }
   if (row.state === 'failed' && entry.respectBackoff === true && row.untilAtMs > nowMs)

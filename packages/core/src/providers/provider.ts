@@ -48,5 +48,6 @@ export interface Provider {
   readonly retriesByItself: boolean
   /** How long a completed id must be remembered: longer than the time in which the sender can send it again. */
   readonly retentionMs: number
-  readonly sources: readonly Source[]
+  /** Required of every entry in the catalogue. */
+  readonly sources?: readonly Source[]
 }
