@@ -91,9 +91,9 @@ for i, v in ipairs(entries) do
     token = v[1], lease = v[2], queued = v[3], fingerprint = v[4], about = v[5], most = v[6], backoff = v[7],
     redeliver = v[8], keep = v[9], names = v[10], bytes = v[11],
   }
-  local r = read(KEYS[4 + i])
+  local r = read(record(i))
   if not r then
-    lines[i] = '1 ' .. create(KEYS[4 + i], e)
+    lines[i] = '1 ' .. create(record(i), e)
   else
     local matches = not r.fingerprint or not e.fingerprint or r.fingerprint == e.fingerprint
     lines[i] = (matches and '1 ' or '0 ') .. claim(r, e)

@@ -9,8 +9,8 @@ export interface Shard {
   readonly number: number
   /** What the name of every key of the shard begins with. */
   readonly base: string
-  /** The keys that every script gets before the records: index, open, dead, fence. */
-  readonly keys: readonly [index: string, open: string, dead: string, fence: string]
+  /** The keys that every script gets before the records. */
+  readonly keys: readonly string[]
 }
 
 /** Where the record of a delivery is. */
@@ -20,14 +20,13 @@ export interface Place {
   readonly id: string
 }
 
+/** What the keys of a shard are called that every script gets, in this order, before the records. */
+export const shardKeys = ['index', 'open', 'dead', 'running', 'fence'] as const
+
 export function shardsOf(prefix: string, count: number): readonly Shard[] {
   return Array.from({ length: count }, (_, number) => {
     const base = `{${prefix}:${number}}:`
-    return {
-      number,
-      base,
-      keys: [`${base}index`, `${base}open`, `${base}dead`, `${base}fence`],
-    }
+    return { number, base, keys: shardKeys.map((name) => `${base}${name}`) }
   })
 }
 

@@ -14,7 +14,7 @@ import type { Connection } from './connection.ts'
 import { parseText, unpackAbout, unpackKey, unpackText } from './encoding.ts'
 import { placeOf, type Shard } from './key.ts'
 import { bands, recordLua } from './record-lua.ts'
-import { defineScript, listOf, textOf } from './script.ts'
+import { defineScript, listOf, type Script, textOf } from './script.ts'
 
 /** The operator's side: looking, putting back to work, tidying up. */
 export interface Operator {
@@ -29,7 +29,7 @@ export interface Operator {
 const getScript = defineScript(
   'get',
   `${recordLua}
-local r = read(KEYS[5])
+local r = read(record(1))
 if not r then return {} end
 return describe(r)
 `,
@@ -38,7 +38,7 @@ return describe(r)
 const retryScript = defineScript(
   'retry',
   `${recordLua}
-local r = read(KEYS[5])
+local r = read(record(1))
 if not r then return 'not_found' end
 if r.state ~= 'd' and r.state ~= 'f' then return 'not_retryable' end
 r.attempt, r.due = 0, now
@@ -69,28 +69,56 @@ return rows
 `,
 )
 
+// A portion of the records that run without bytes, in no order, and where the next one begins.
+const listRunningScript = defineScript(
+  'list running',
+  `${recordLua}
+local found = redis.call('SSCAN', running, ARGV[1], 'COUNT', ARGV[2])
+local rows = {}
+for i, id in ipairs(found[2]) do
+  local r = read(keyOf(id))
+  rows[i] = { id, r and digits(r.created) or '0', r and describe(r) or '' }
+end
+return { found[1], rows }
+`,
+)
+
 const statsScript = defineScript(
   'stats',
   `${recordLua}
 local function count(band, from, to) return redis.call('ZCOUNT', index, at(band, from), at(band, to)) end
 local last = bandMs - 1
-local overdue = count(${bands.processing}, 0, now) + count(${bands.running}, 0, now) + count(${bands.abandoned}, now + 1, last)
-local pending = count(${bands.pending}, 0, last)
-local failed = count(${bands.failed}, 0, last) + count(${bands.waiting}, now + 1, last)
-local live = count(${bands.processing}, now + 1, last) + count(${bands.running}, now + 1, last)
-local oldest, offset = '', 0
--- Records that have gone by themselves stay in the list until they are purged: a few of them are passed over.
-while oldest == '' and offset < 1000 do
-  local found = redis.call('ZRANGE', open, offset, offset + 9, 'WITHSCORES')
-  if #found == 0 then break end
-  for i = 1, #found, 2 do
-    if oldest == '' and redis.call('EXISTS', keyOf(found[i])) == 1 then oldest = digits(now - found[i + 1]) end
+local oldest = ''
+-- Records that have gone by themselves stay in the list until they are purged: some of them are passed over.
+local found = redis.call('ZRANGE', open, 0, 99, 'WITHSCORES')
+for i = 1, #found, 2 do
+  if redis.call('EXISTS', keyOf(found[i])) == 1 then
+    oldest = digits(now - found[i + 1])
+    break
   end
-  offset = offset + 10
 end
 return {
-  digits(pending), digits(live + overdue), digits(failed), digits(count(${bands.dead}, now + 1, last)), digits(overdue), oldest,
+  digits(count(${bands.pending}, 0, last)), digits(count(${bands.processing}, 0, last)),
+  digits(count(${bands.failed}, 0, last) + count(${bands.waiting}, now + 1, last)),
+  digits(count(${bands.dead}, now + 1, last)), digits(count(${bands.processing}, 0, now)), oldest,
 }
+`,
+)
+
+// The part of the statistics that is in no index: the records that run without bytes, a portion of them.
+const countRunningScript = defineScript(
+  'count running',
+  `${recordLua}
+local found = redis.call('SSCAN', running, ARGV[1], 'COUNT', ARGV[2])
+local there, overdue, oldest = 0, 0, -1
+for _, id in ipairs(found[2]) do
+  local r = read(keyOf(id))
+  if r then
+    there, oldest = there + 1, math.max(oldest, now - r.created)
+    if not isLive(r) then overdue = overdue + 1 end
+  end
+end
+return { found[1], digits(there), digits(overdue), oldest >= 0 and digits(oldest) or '' }
 `,
 )
 
@@ -108,22 +136,33 @@ for _, id in ipairs(over(${bands.kept})) do
   redis.call('ZREM', index, id)
   redis.call('HDEL', keyOf(id), 'body', 'headers')
 end
-for _, band in ipairs({ ${bands.dead}, ${bands.waiting}, ${bands.abandoned}, ${bands.running} }) do
+for _, band in ipairs({ ${bands.dead}, ${bands.waiting} }) do
   for _, id in ipairs(over(band)) do
-    if purged >= limit then break end
-    local r = read(keyOf(id))
-    if not r then
+    if purged < limit and redis.call('EXISTS', keyOf(id)) == 0 then
       redis.call('ZREM', index, id)
       redis.call('ZREM', open, id)
       redis.call('ZREM', dead, id)
       purged = purged + 1
-    elseif band == ${bands.running} then
-      -- From here it is looked for when it goes, and not again and again.
-      redis.call('ZADD', index, at(${bands.abandoned}, r.purge), id)
     end
   end
 end
 return { digits(purged), more }
+`,
+)
+
+// The same for a portion of those that run without bytes.
+const purgeRunningScript = defineScript(
+  'purge running',
+  `${recordLua}
+local limit = tonumber(ARGV[2])
+local found, purged = redis.call('SSCAN', running, ARGV[1], 'COUNT', limit), 0
+for _, id in ipairs(found[2]) do
+  if purged < limit and redis.call('EXISTS', keyOf(id)) == 0 then
+    redis.call('SREM', running, id)
+    purged = purged + 1
+  end
+end
+return { found[1], digits(purged) }
 `,
 )
 
@@ -152,6 +191,15 @@ interface Position {
   readonly id: string
 }
 
+/** Records in the order of a list. */
+interface Reader {
+  head(): Promise<Listed | undefined>
+  next(): void
+}
+
+// Records of one reply.
+const portion = 100
+
 export function createOperator(connection: Connection): Operator {
   const { shards } = connection
 
@@ -161,20 +209,53 @@ export function createOperator(connection: Connection): Operator {
     return shard
   }
 
-  async function onRecord(script: typeof getScript, key: DeliveryKey): Promise<unknown> {
+  async function onRecord(script: Script, key: DeliveryKey): Promise<unknown> {
     const { shard: number, id } = placeOf(key, shards.length)
     const shard = shardOf(number)
     return connection.run(script, shard, [`${shard.base}${id}`], [])
   }
 
+  /** Calls a script on all portions of what runs without bytes in a shard; hands out its answers. */
+  async function* scanRunning(script: Script, shard: Shard): AsyncGenerator<readonly unknown[]> {
+    let cursor = '0'
+    do {
+      const answer = await connection.run(script, shard, [], [cursor, String(portion)])
+      const [next, ...rest] = listOf(answer)
+      yield rest
+      cursor = textOf(next)
+    } while (cursor !== '0')
+  }
+
+  /** What runs without bytes in a shard, newest first. It is little at a time, so it is read as a whole. */
+  function runningReader(shard: Shard, from: Position): Reader {
+    let rows: Listed[] | undefined
+    async function readAll(): Promise<Listed[]> {
+      // A scan may show one twice.
+      const found = new Map<string, Listed>()
+      for await (const [listed] of scanRunning(listRunningScript, shard)) {
+        for (const one of listOf(listed).map(readListed))
+          if (isNewer(from, one)) found.set(one.id, one)
+      }
+      return [...found.values()].sort((a, b) => (isNewer(a, b) ? -1 : 1))
+    }
+    return {
+      async head() {
+        rows ??= await readAll()
+        return rows[0]
+      },
+      next() {
+        rows?.shift()
+      },
+    }
+  }
+
   /** One list of one shard, newest first, read in portions. */
-  function reader(shard: Shard, list: 'open' | 'dead', from: Position, sinceMs: number) {
-    const portion = 100
+  function reader(shard: Shard, list: 'open' | 'dead', from: Position, sinceMs: number): Reader {
     let position = from
     let rows: Listed[] = []
     let ended = false
     return {
-      async head(): Promise<Listed | undefined> {
+      async head() {
         if (rows.length === 0 && !ended) {
           const { createdMs, id } = position
           const asked = JSON.stringify([list, createdMs, id, sinceMs, portion])
@@ -191,6 +272,20 @@ export function createOperator(connection: Connection): Operator {
     }
   }
 
+  // Where the next purge of a shard goes on.
+  const purgeCursors = shards.map(() => '0')
+
+  /** Looks at a part of what runs without bytes, each time at the next one. */
+  async function purgeRunning(index: number, shard: Shard, limit: number): Promise<number> {
+    const asked = Math.min(limit, purgePortion)
+    if (asked < 1) return 0
+    const cursor = purgeCursors[index] ?? '0'
+    const answer = await connection.run(purgeRunningScript, shard, [], [cursor, String(asked)])
+    const [next, purged] = listOf(answer).map(textOf)
+    purgeCursors[index] = next ?? '0'
+    return Number(purged)
+  }
+
   return {
     async get(key) {
       const row = listOf(await onRecord(getScript, key))
@@ -202,7 +297,9 @@ export function createOperator(connection: Connection): Operator {
       const from = startOf(query)
       const sinceMs = query.since?.getTime() ?? 0
       const readers = shards.flatMap((shard) =>
-        listsOf(query.state).map((list) => reader(shard, list, from, sinceMs)),
+        listsOf(query.state).map((list) =>
+          list === 'running' ? runningReader(shard, from) : reader(shard, list, from, sinceMs),
+        ),
       )
       const found: (Listed & { readonly record: DeliveryRecord })[] = []
       while (found.length <= limit) {
@@ -231,18 +328,27 @@ export function createOperator(connection: Connection): Operator {
       const states = { pending: 0, processing: 0, failed: 0, dead: 0 }
       let abandoned = 0
       let oldestMs: number | undefined
-      const rows = await Promise.all(
-        shards.map((shard) => connection.run(statsScript, shard, [], [])),
-      )
-      for (const row of rows) {
-        const [pending, processing, failed, dead, overdue, oldest] = listOf(row).map(textOf)
-        states.pending += Number(pending)
-        states.processing += Number(processing)
-        states.failed += Number(failed)
-        states.dead += Number(dead)
-        abandoned += Number(overdue)
+      const seen = (oldest: string | undefined) => {
         if (oldest !== '') oldestMs = Math.max(oldestMs ?? 0, Number(oldest))
       }
+      await Promise.all(
+        shards.map(async (shard) => {
+          const row = listOf(await connection.run(statsScript, shard, [], [])).map(textOf)
+          const [pending, processing, failed, dead, overdue, oldest] = row
+          states.pending += Number(pending)
+          states.processing += Number(processing)
+          states.failed += Number(failed)
+          states.dead += Number(dead)
+          abandoned += Number(overdue)
+          seen(oldest)
+          for await (const counts of scanRunning(countRunningScript, shard)) {
+            const [there, late, first] = counts.map(textOf)
+            states.processing += Number(there)
+            abandoned += Number(late)
+            seen(first)
+          }
+        }),
+      )
       return oldestMs === undefined
         ? { states, abandoned }
         : { states, abandoned, oldestUnfinishedMs: oldestMs }
@@ -264,7 +370,7 @@ export function createOperator(connection: Connection): Operator {
     async purge(limit) {
       limitOption('purge', limit, 1_000_000)
       let purged = 0
-      for (const shard of shards) {
+      for (const [index, shard] of shards.entries()) {
         for (let hasMore = true; hasMore && purged < limit; ) {
           const asked = String(Math.min(limit - purged, purgePortion))
           const answer = listOf(await connection.run(purgeScript, shard, [], [asked]))
@@ -272,27 +378,39 @@ export function createOperator(connection: Connection): Operator {
           purged += Number(count)
           hasMore = more === '1'
         }
+        purged += await purgeRunning(index, shard, limit - purged)
       }
       return purged
     },
   }
 }
 
-function listsOf(state: DeliveryState | undefined): readonly ('open' | 'dead')[] {
-  if (state === undefined) return ['open', 'dead']
-  if (state === 'completed')
-    throw optionError(
-      'list: Redis keeps completed records only to recognise copies, and lists none. Ask for another state, or get() one record.',
-    )
-  return state === 'dead' ? ['dead'] : ['open']
+type ListName = 'open' | 'dead' | 'running'
+
+function listsOf(state: DeliveryState | undefined): readonly ListName[] {
+  switch (state) {
+    case undefined:
+      return ['open', 'dead', 'running']
+    case 'completed':
+      throw optionError(
+        'list: Redis keeps completed records only to recognise copies, and lists none. Ask for another state, or get() one record.',
+      )
+    case 'processing':
+      return ['open', 'running']
+    case 'dead':
+      return ['dead']
+    default:
+      return ['open']
+  }
 }
 
 function isNewer(a: Position, b: Position): boolean {
   return a.createdMs > b.createdMs || (a.createdMs === b.createdMs && a.id > b.id)
 }
 
-function matches(record: DeliveryRecord, { state, provider, event }: ListQuery): boolean {
+function matches(record: DeliveryRecord, { state, provider, event, since }: ListQuery): boolean {
   return (
+    (since === undefined || record.createdAt >= since) &&
     (state === undefined || record.state === state) &&
     (provider === undefined || record.key.provider === provider) &&
     (event === undefined || record.event === event)

@@ -1,16 +1,20 @@
 /**
- * What the scripts share: a delivery's record, and the three indexes of its shard. The scripts get KEYS[1..4], the
- * shard's index, open, dead and fence, then the records.
+ * What the scripts share: a delivery's record, and the indexes of its shard. The scripts get the keys of the shard, then
+ * the records.
  *
  * A record is an array packed by cmsgpack. It is a string as long as there are no bytes with it, and otherwise a hash
  * with the fields `record`, `body` and `headers` (the request) and `result`. Redis removes it when its time is over;
  * work whose bytes are stored has no time.
  *
- * - open: unfinished records by time of creation; dead: the dead ones
- * - index: all of them, and completed ones whose bytes are kept, in bands of one sorted set: the band tells the state,
- *   the place in it the time at which something is due. A completed record is in no index.
+ * - running: a set of the records that run without bytes. They come and go all the time, and are few at a time.
+ * - open: the other unfinished records by time of creation; dead: the dead ones.
+ * - index: those of open and dead, and completed ones whose bytes are kept, in bands of one sorted set: the band tells
+ *   the state, the place in it the time at which something is due.
+ * - fence: the last one that was given.
+ *
+ * A completed record whose bytes are gone is in no index.
  */
-import { idLength } from './key.ts'
+import { idLength, shardKeys } from './key.ts'
 
 /** Bands of the index, and what the time in them means. */
 export const bands = {
@@ -20,16 +24,12 @@ export const bands = {
   failed: 1,
   /** With bytes: the end of the lease. */
   processing: 2,
-  /** Without bytes: the end of the lease. */
-  running: 3,
-  /** Without bytes: when it goes. */
-  waiting: 4,
+  /** Failed without bytes: when it goes. */
+  waiting: 3,
   /** When it goes. */
-  dead: 5,
-  /** Without bytes, its lease ended, and purging has seen it: when it goes. */
-  abandoned: 6,
+  dead: 4,
   /** Completed: when its bytes go. */
-  kept: 7,
+  kept: 5,
 } as const
 
 /** Milliseconds of one band: until the year 2109. */
@@ -38,7 +38,8 @@ export const bandMs: number = 2 ** 42
 // Redis changes nothing of a script that meets full memory at its first write. Removing comes first where a record
 // gets smaller: completing goes on when memory is full.
 export const recordLua = `
-local index, open, dead = KEYS[1], KEYS[2], KEYS[3]
+local ${shardKeys.join(', ')} = unpack(KEYS, 1, ${shardKeys.length})
+local function record(i) return KEYS[${shardKeys.length} + i] end
 local time = redis.call('TIME')
 local nowUs = time[1] * 1000000 + time[2]
 local now = math.floor(nowUs / 1000)
@@ -53,6 +54,13 @@ local function keyOf(id) return string.sub(index, 1, -6) .. id end
 local function at(band, ms) return band * bandMs + math.max(0, math.min(ms, bandMs - 1)) end
 
 local function isLive(r) return r.state == 'r' and r.due > now end
+
+-- Which of running, open and dead a record is in; nil when it is in none.
+local function listOf(r)
+  if r.state == 'c' then return nil end
+  if r.state == 'd' then return dead end
+  return r.state == 'r' and not r.bytes and running or open
+end
 
 local function read(key)
   local kind, packed = redis.call('TYPE', key).ok, nil
@@ -69,7 +77,7 @@ local function read(key)
     r.settledBy = 'complete'
     r.purge, r.bytes = r.updated + r.keep, kind == 'hash' and redis.call('HEXISTS', key, 'body') == 1
   else
-    r.list = r.state == 'd' and dead or open
+    r.list = listOf(r)
   end
   return r
 end
@@ -78,21 +86,26 @@ end
 local function placeOf(r)
   if r.state == 'c' then return r.bytes and at(${bands.kept}, r.keepBytesUntil) or nil end
   if r.state == 'd' then return at(${bands.dead}, r.purge) end
-  if r.state == 'r' then return at(r.bytes and ${bands.processing} or ${bands.running}, r.due) end
-  if not r.bytes then return at(${bands.waiting}, r.purge) end
+  if not r.bytes then return r.state == 'f' and at(${bands.waiting}, r.purge) or nil end
+  if r.state == 'r' then return at(${bands.processing}, r.due) end
   return at(r.state == 'p' and ${bands.pending} or ${bands.failed}, r.due)
 end
 
 -- Writes the record and its places in the indexes. body, headers and result are bytes that come with this change.
 local function save(r)
   local id = idOf(r.key)
-  local list = r.state ~= 'c' and (r.state == 'd' and dead or open) or nil
-  local place = placeOf(r)
-  if r.list and r.list ~= list then redis.call('ZREM', r.list, id) end
-  if not place then redis.call('ZREM', index, id) end
-  if list and r.list ~= list then redis.call('ZADD', list, r.created, id) end
+  local list, place = listOf(r), placeOf(r)
+  if r.list ~= list then
+    if r.list then redis.call(r.list == running and 'SREM' or 'ZREM', r.list, id) end
+    if r.list and r.list ~= running and not place then redis.call('ZREM', index, id) end
+    if list == running then
+      redis.call('SADD', running, id)
+    elseif list then
+      redis.call('ZADD', list, r.created, id)
+    end
+    r.list = list
+  end
   if place then redis.call('ZADD', index, place, id) end
-  r.list = list
 
   local v = { r.state, r.token, r.fence, r.attempt, r.updated, r.updated - r.created, r.keep, r.fingerprint, r.about }
   local purge = r.purge
@@ -143,18 +156,18 @@ end
 local lastFence
 local function grant(r, token, lease, most)
   if not lastFence then
-    lastFence = tonumber(redis.call('GET', KEYS[4]) or '0')
+    lastFence = tonumber(redis.call('GET', fence) or '0')
     -- Reserved before anything is granted.
-    redis.call('SET', KEYS[4], digits(math.max(lastFence, nowUs) + most))
+    redis.call('SET', fence, digits(math.max(lastFence, nowUs) + most))
   end
   lastFence = math.max(lastFence + 1, r.fence + 1, nowUs)
   r.token, r.fence, r.attempt, r.due, r.settledBy = token, lastFence, r.attempt + 1, now + lease, false
   change(r, 'r')
 end
 
-local function held(key, token, fence)
+local function held(key, token, number)
   local r = read(key)
-  if r and r.token == token and r.fence == fence then return r end
+  if r and r.token == token and r.fence == number then return r end
   return nil
 end
 

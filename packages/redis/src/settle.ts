@@ -23,7 +23,7 @@ export interface Settling {
   abandon(key: DeliveryKey, token: string): Promise<void>
 }
 
-// Each script gets a list of holds in ARGV[1], the record of hold i in KEYS[4 + i], and answers a word for each.
+// Each script gets a list of holds in ARGV[1], the record of each after the keys of the shard, and answers a word for each.
 // State, token and fence guard every one of them, never the lease time.
 function settleScript(name: string, settleOne: string): Script {
   return defineScript(
@@ -32,7 +32,7 @@ function settleScript(name: string, settleOne: string): Script {
 ${settleOne}
 local words = {}
 for i, v in ipairs(cjson.decode(ARGV[1])) do
-  words[i] = settle(KEYS[4 + i], v[1], v[2], v)
+  words[i] = settle(record(i), v[1], v[2], v)
 end
 return table.concat(words, ' ')
 `,
@@ -42,8 +42,8 @@ return table.concat(words, ' ')
 const renewScript = settleScript(
   'renew',
   `
-local function settle(key, token, fence, v)
-  local r = held(key, token, fence)
+local function settle(key, token, number, v)
+  local r = held(key, token, number)
   if not r or r.state ~= 'r' then return 'lost' end
   r.due = now + v[3]
   if not r.bytes then r.purge = now + r.keep end
@@ -55,8 +55,8 @@ end`,
 const completeScript = settleScript(
   'complete',
   `
-local function settle(key, token, fence, v)
-  local r = held(key, token, fence)
+local function settle(key, token, number, v)
+  local r = held(key, token, number)
   if r and r.settledBy == 'complete' then return 'already' end
   if not r or r.state ~= 'r' then return 'lost' end
   local retention, keepBytes, result = v[3], v[4], v[5]
@@ -72,8 +72,8 @@ end`,
 const failScript = settleScript(
   'fail',
   `
-local function settle(key, token, fence, v)
-  local r = held(key, token, fence)
+local function settle(key, token, number, v)
+  local r = held(key, token, number)
   if r and r.settledBy == 'fail' then return 'already' end
   if not r or r.state ~= 'r' then return 'lost' end
   local code, retention, retryIn, bytes = v[3], v[4], v[5], v[6]
@@ -94,8 +94,8 @@ end`,
 const releaseScript = settleScript(
   'release',
   `
-local function settle(key, token, fence)
-  local r = held(key, token, fence)
+local function settle(key, token, number)
+  local r = held(key, token, number)
   if r and r.settledBy == 'release' then return 'already' end
   if not r or r.state ~= 'r' then return 'lost' end
   giveBack(r)

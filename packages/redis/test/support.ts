@@ -1,6 +1,6 @@
 import type { ClaimEntry, ClaimResult, DeliveryKey, Hold, Store } from '@webhook-inbox/core'
-import { Redis as Redis6 } from 'ioredis'
-import { Redis as Redis5 } from 'ioredis5'
+import { Cluster as Cluster6, Redis as Redis6 } from 'ioredis'
+import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
 
 let prefixes = 0
 
@@ -10,35 +10,73 @@ export function newPrefix(): string {
   return `test-${process.pid}-${prefixes}`
 }
 
-/** The two majors of ioredis. */
-export const clients = {
-  'ioredis 5': (url: string, options: Options = {}) => new Redis5(url, options),
-  'ioredis 6': (url: string, options: Options = {}) => new Redis6(url, options),
-}
-
-interface Options {
+interface ClientOptions {
+  readonly keyPrefix?: string
   readonly enableAutoPipelining?: boolean
   readonly enableOfflineQueue?: boolean
-  readonly maxRetriesPerRequest?: number
-  readonly keyPrefix?: string
-  readonly retryStrategy?: () => number
+  readonly autoResendUnfulfilledCommands?: boolean
+  readonly maxRetriesPerRequest?: number | null
+  readonly lazyConnect?: boolean
+  readonly username?: string
+  readonly password?: string
 }
 
-/** A client of ioredis 6 that says nothing on the console when its server is gone. */
-export function clientOf(url: string, options: Options = {}): Redis6 {
-  const client = new Redis6(url, { retryStrategy: () => 50, ...options })
-  client.on('error', () => {})
-  return client
+type Address = { readonly host: string; readonly port: number }
+
+/** The two majors of ioredis. Their clients say nothing on the console when a server is gone. */
+export const majors = [
+  {
+    name: 'ioredis 5',
+    open: (url: string, options: ClientOptions = {}) =>
+      new Redis5(url, { retryStrategy: () => 50, ...options }).on('error', () => {}),
+    openCluster: (addresses: readonly Address[], options: ClientOptions = {}) =>
+      new Cluster5([...addresses], { ...quick, ...options }).on('error', () => {}),
+  },
+  {
+    name: 'ioredis 6',
+    open: (url: string, options: ClientOptions = {}) => openRedis(url, options),
+    openCluster: (addresses: readonly Address[], options: ClientOptions = {}) =>
+      openCluster(addresses, options),
+  },
+] as const
+
+const quick = { clusterRetryStrategy: () => 50 }
+
+export function openRedis(url: string, options: ClientOptions = {}): Redis6 {
+  return new Redis6(url, { retryStrategy: () => 50, ...options }).on('error', () => {})
 }
 
-/** How many write commands a server has counted. */
-export async function writesOf(client: {
-  info(section: string): Promise<string>
-}): Promise<number> {
-  const text = await client.info('persistence')
-  const counted = /rdb_changes_since_last_save:(\d+)/.exec(text)?.[1]
-  if (counted === undefined) throw new Error('The server counts no changes.')
-  return Number(counted)
+export function openCluster(addresses: readonly Address[], options: ClientOptions = {}): Cluster6 {
+  return new Cluster6([...addresses], { ...quick, ...options }).on('error', () => {})
+}
+
+/** Counts the changes of keys under a prefix, as a server tells them. */
+export async function watchWrites(
+  urls: readonly string[],
+  prefix: string,
+): Promise<{ count(): Promise<number>; close(): void }> {
+  let writes = 0
+  const watchers = await Promise.all(
+    urls.map(async (url) => {
+      const watcher = openRedis(url)
+      await watcher.config('SET', 'notify-keyspace-events', 'KA')
+      await watcher.psubscribe(`__keyspace@0__:{${prefix}:*`)
+      watcher.on('pmessage', () => {
+        writes += 1
+      })
+      return watcher
+    }),
+  )
+  return {
+    async count() {
+      // What was told before the answer to a ping has come before it.
+      await Promise.all(watchers.map((watcher) => watcher.ping()))
+      return writes
+    },
+    close() {
+      for (const watcher of watchers) watcher.disconnect()
+    },
+  }
 }
 
 export function keyOf(deliveryId: string): DeliveryKey {
@@ -62,11 +100,29 @@ export async function claimOne(store: Store, entry: ClaimEntry): Promise<ClaimRe
   return result
 }
 
-export async function grantOne(
-  store: Store,
-  entry: ClaimEntry,
-): Promise<Hold & { readonly attempt: number }> {
+export interface Grant {
+  readonly hold: Hold
+  readonly attempt: number
+  readonly fence: number
+}
+
+export async function grantOne(store: Store, entry: ClaimEntry): Promise<Grant> {
   const result = await claimOne(store, entry)
   if (result.status !== 'claimed') throw new Error(`The store answered "${result.status}".`)
-  return { key: entry.key, token: entry.token, fence: result.fence, attempt: result.attempt }
+  const { fence, attempt } = result
+  return { hold: { key: entry.key, token: entry.token, fence }, attempt, fence }
+}
+
+/** The error that a call has to reject with. */
+export async function errorOf(call: Promise<unknown>): Promise<Error & { readonly code: unknown }> {
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  if (error instanceof Error && 'code' in error) return Object.assign(error, { code: error.code })
+  throw new Error('The call had to reject with an error of the store.', { cause: error })
+}
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
 }
