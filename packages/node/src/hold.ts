@@ -75,6 +75,8 @@ export function holdResponse(
   /** The real head is out. */
   let flowing = false
   let ended = false
+  /** Unheld, the response would be closed by now: Node makes no event of what fails on it. */
+  let isPast = false
   let released = false
   let thrown: { readonly error: unknown } | undefined
 
@@ -118,8 +120,9 @@ export function holdResponse(
   // What comes after the answer fails as Node says. What has wrapped the response before us would take it for the
   // answer, which it has not seen yet.
   function late(name: 'writeHead' | 'write' | 'end', args: readonly unknown[]): unknown {
-    const { [name]: method } = released || !(res instanceof ServerResponse) ? earlier : nodeMethods
-    return real(method, withoutTail(args))
+    if (released || !(res instanceof ServerResponse)) return real(earlier[name], withoutTail(args))
+    const target = isPast && name !== 'writeHead' && isChunk(args[0]) ? closedResponse(req) : res
+    return Reflect.apply(nodeMethods[name], target, withoutTail(args))
   }
 
   // As in Node, the first write goes through `writeHead`, where what has wrapped it since sets its headers.
@@ -202,6 +205,9 @@ export function holdResponse(
     if (chunk && !isChunk(chunk)) new ServerResponse(req).end(chunk)
     implyHead()
     ended = true
+    setImmediate(() => {
+      isPast = true
+    })
     const letGo = keepConnectionOpen(req, res)
     const last = chunk ? [chunk, encoding, callback] : callback === undefined ? [] : [callback]
     settle(head?.status ?? res.statusCode, (state) => {
@@ -286,6 +292,10 @@ export function holdResponse(
       thrown = { error }
     },
   }
+}
+
+function closedResponse(req: IncomingMessage): ServerResponse {
+  return Object.assign(new ServerResponse(req), { finished: true, destroyed: true })
 }
 
 /** @returns how to put back what was there: one property in any case, or all that nobody has wrapped since */

@@ -303,6 +303,33 @@ describe('a held response looks sent', () => {
     expect(response.text).toBe('hello')
   })
 
+  test('what comes long after the answer fails without an event, as on a response that is closed', async () => {
+    const store = watchedStore()
+    const events: unknown[] = []
+    const wrote = gate()
+    const ended = gate()
+    let code: unknown
+    const server = await guarded(store, async (_, res) => {
+      res.on('error', (error) => events.push(error))
+      res.end('hello')
+      await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+      res.end(ended.open)
+      res.end('late')
+      res.write('late', (error) => {
+        code = Reflect.get(Object(error), 'code')
+        wrote.open()
+      })
+    })
+    const held = store.holdSettlements()
+    const request = delivery()
+    const answer = server.send(request)
+    await wrote.opened
+    held.open()
+    expect((await answer).text).toBe('hello')
+    await ended.opened
+    expect([events, code]).toEqual([[], 'ERR_STREAM_WRITE_AFTER_END'])
+  })
+
   test('wrong arguments fail where Node would fail', async () => {
     const store = watchedStore()
     const codes: unknown[] = []
