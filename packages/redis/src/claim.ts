@@ -11,51 +11,63 @@ import { type Place, placeOf } from './key.ts'
 import { recordLua } from './record-lua.ts'
 import { defineScript, textOf } from './script.ts'
 
-// ARGV[1] lists the entries; the bytes of entry i, when it brings some, are ARGV[n] and its headers ARGV[n + 1].
+// Bytes of a packed token of 32 hex digits, and of a fingerprint of 64.
+const usualToken = 17
+const usualPrint = 33
+
+// ARGV[1] lists the entries, those of fresh inline claims in four fields; ARGV[2] holds their tokens and fingerprints,
+// one after the other. The bytes of an entry that brings some are in ARGV[bytes], its headers in the one after.
 // Answers a text with a line for each entry, then the results of completed ones.
 const claimScript = defineScript(
   'claim',
   `${recordLua}
-local entries, lines, reply = cjson.decode(ARGV[1]), {}, { '' }
+local entries, lines, reply, taken = cjson.decode(ARGV[1]), {}, { '' }, 0
+-- The entry in hand.
+local token, print, about, names, lease, keep, bytes, most, queued, backoff, redeliver
 
-local function granted(r, e)
-  grant(r, e.token, e.lease, #entries)
+local function cut(length)
+  local first = taken + 1
+  taken = taken + length
+  return length > 0 and string.sub(ARGV[2], first, taken)
+end
+
+local function granted(r)
+  grant(r, token, lease, #entries)
   save(r)
   return 'claimed ' .. digits(r.fence) .. ' ' .. digits(r.attempt)
 end
 
-local function bring(r, e)
-  return e.bytes > 0 and attach(r, ARGV[e.bytes], ARGV[e.bytes + 1])
+local function bring(r)
+  return bytes > 0 and attach(r, ARGV[bytes], ARGV[bytes + 1])
 end
 
-local function create(key, e)
+local function create(key)
   local r = {
     key = key, kind = 'none', state = 'p', token = '', fence = 0, attempt = 0, created = now, updated = now, due = now,
-    keep = e.keep, purge = 0, fingerprint = e.fingerprint, about = e.about, code = false, names = e.names,
-    settledBy = false,
+    keep = keep, purge = 0, fingerprint = print, about = about, code = false, names = names, settledBy = false,
   }
-  bring(r, e)
-  if not e.queued then return granted(r, e) end
+  bring(r)
+  if not queued then return granted(r) end
   change(r, 'p')
   save(r)
   return 'pending 1'
 end
 
-local function claim(r, e)
+local function claim(r)
   if r.state == 'c' then
     local result = r.kind == 'hash' and redis.call('HGET', r.key, 'result')
     if result then reply[#reply + 1] = result end
     return 'completed ' .. digits(r.updated) .. ' ' .. (result and digits(#reply - 1) or '0')
   end
-  local changed = not r.fingerprint and e.fingerprint and true
-  r.fingerprint = r.fingerprint or e.fingerprint
-  if r.state == 'r' and r.token == e.token then
-    r.due = now + e.lease
+  local changed = not r.fingerprint and print and true
+  r.fingerprint = r.fingerprint or print
+  if r.state == 'r' and r.token == token then
+    r.due = now + lease
     save(r)
     return 'claimed ' .. digits(r.fence) .. ' ' .. digits(r.attempt)
   end
   if r.state == 'd' then
-    if not e.redeliver then
+    if not redeliver then
       if changed then save(r) end
       return 'dead'
     end
@@ -63,8 +75,8 @@ local function claim(r, e)
     change(r, 'f')
     changed = true
   end
-  if e.queued then
-    changed = bring(r, e) or changed
+  if queued then
+    changed = bring(r) or changed
     if not isLive(r) then
       if changed then save(r) end
       return 'pending 0'
@@ -74,29 +86,28 @@ local function claim(r, e)
     if changed then save(r) end
     return 'processing ' .. digits(r.due - now)
   end
-  if e.most > 0 and r.attempt >= e.most and r.state ~= 'p' then
-    bury(r, '"attempts_exhausted"', e.keep)
+  if most > 0 and r.attempt >= most and r.state ~= 'p' then
+    bury(r, '"attempts_exhausted"', keep)
     save(r)
     return 'dead'
   end
-  if r.state == 'f' and e.backoff and r.due > now then
+  if r.state == 'f' and backoff and r.due > now then
     if changed then save(r) end
     return 'waiting ' .. digits(r.due - now)
   end
-  return granted(r, e)
+  return granted(r)
 end
 
-for i, v in ipairs(entries) do
-  local e = {
-    token = v[1], lease = v[2], queued = v[3], fingerprint = v[4], about = v[5], most = v[6], backoff = v[7],
-    redeliver = v[8], keep = v[9], names = v[10], bytes = v[11],
-  }
+for i, e in ipairs(entries) do
+  lease, keep, about, names, bytes, most = e[1], e[2], e[3], e[4], e[7] or 0, e[8] or 0
+  queued, backoff, redeliver = e[9], e[10], e[11]
+  token, print = cut(e[5] or ${usualToken}), cut(e[6] or ${usualPrint})
   local r = read(record(i))
   if not r then
-    lines[i] = '1 ' .. create(record(i), e)
+    lines[i] = '1 ' .. create(record(i))
   else
-    local matches = not r.fingerprint or not e.fingerprint or r.fingerprint == e.fingerprint
-    lines[i] = (matches and '1 ' or '0 ') .. claim(r, e)
+    local matches = not r.fingerprint or not print or r.fingerprint == print
+    lines[i] = (matches and '1 ' or '0 ') .. claim(r)
   end
 end
 reply[1] = table.concat(lines, '\\n')
@@ -143,29 +154,42 @@ function copyOf(payload: StoredPayload | undefined): Pick<Claim, 'body' | 'heade
 }
 
 function argumentsOf(claims: readonly Claim[], base: string) {
+  const texts: Buffer[] = []
   const bytes: (Buffer | string)[] = []
   const list = claims.map(({ entry, body, headers }) => {
     const brings = body !== undefined && headers !== undefined
     if (brings) bytes.push(body, headers)
+    const token = packText(entry.token)
+    const fingerprint = entry.fingerprint === undefined ? noText : packText(entry.fingerprint)
+    texts.push(token, fingerprint)
+    const { leaseMs, unfinishedRetentionMs } = entry
+    const common = [leaseMs, unfinishedRetentionMs, packAbout(entry), packKey(entry.key)]
+    const isUsual =
+      token.length === usualToken &&
+      fingerprint.length === usualPrint &&
+      entry.mode === 'inline' &&
+      entry.maxAttempts === undefined &&
+      entry.respectBackoff !== true &&
+      entry.redeliverDead !== true
+    if (isUsual) return common
     return [
-      packText(entry.token),
-      entry.leaseMs,
-      entry.mode === 'queued',
-      entry.fingerprint === undefined ? false : packText(entry.fingerprint),
-      packAbout(entry),
+      ...common,
+      token.length,
+      fingerprint.length,
+      brings ? bytes.length + 1 : 0,
       entry.maxAttempts ?? 0,
+      entry.mode === 'queued',
       entry.respectBackoff === true,
       entry.redeliverDead === true,
-      entry.unfinishedRetentionMs,
-      packKey(entry.key),
-      brings ? bytes.length : 0,
     ]
   })
   return {
     keys: claims.map(({ place }) => `${base}${place.id}`),
-    args: [JSON.stringify(list), ...bytes],
+    args: [JSON.stringify(list), Buffer.concat(texts), ...bytes],
   }
 }
+
+const noText = Buffer.alloc(0)
 
 function readResults(reply: unknown, claims: readonly Claim[]): readonly ClaimResult[] {
   if (!Array.isArray(reply)) throw noClaimAnswer()

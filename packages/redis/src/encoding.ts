@@ -1,17 +1,14 @@
-/** How texts are kept in a record: short, and without anything that a JSON decoder could choke on. */
+/** How texts are kept in a record: short, and so that every string comes back as it was. */
 import type { DeliveryKey, StoredPayload } from '@webhook-inbox/core'
 
-/** A token or fingerprint. Hex digests, the usual case, take two thirds of their length. */
-export function packText(text: string): string {
-  return /^([0-9a-f]{2})+$/.test(text)
-    ? `h${Buffer.from(text, 'hex').toString('base64url')}`
-    : JSON.stringify(text)
+/** A token or fingerprint as bytes. Hex digests, the usual case, take half of their length. */
+export function packText(text: string): Buffer {
+  const isHex = text.length % 2 === 0 && /^[0-9a-f]+$/.test(text)
+  return isHex ? Buffer.from(`00${text}`, 'hex') : Buffer.from(`t${JSON.stringify(text)}`)
 }
 
-export function unpackText(packed: string): string {
-  return packed.startsWith('h')
-    ? Buffer.from(packed.slice(1), 'base64url').toString('hex')
-    : parseText(packed)
+export function unpackText(packed: Buffer): string {
+  return packed[0] === 0 ? packed.toString('hex', 1) : parseText(packed.toString('utf8', 1))
 }
 
 /** The readable parts of a key. JSON, because it keeps every string, lone surrogates among them. */
@@ -31,18 +28,23 @@ export function unpackKey(packed: string): DeliveryKey {
   return { provider, endpoint, deliveryId }
 }
 
+// No bracket, so that it is told from JSON, and no space, which parts the two.
+const isPlain = /^[\w.:/-]+$/
+
 /** Event and action; empty when there is neither. */
 export function packAbout(about: { readonly event?: string; readonly action?: string }): string {
   const { event, action } = about
-  if (action !== undefined) return JSON.stringify([event ?? null, action])
-  return event === undefined ? '' : JSON.stringify([event])
+  if (event === undefined && action === undefined) return ''
+  const isShort = event !== undefined && isPlain.test(event)
+  if (isShort && action === undefined) return event
+  if (isShort && action !== undefined && isPlain.test(action)) return `${event} ${action}`
+  return JSON.stringify([event ?? null, action ?? null])
 }
 
 export function unpackAbout(packed: string): { readonly event?: string; readonly action?: string } {
-  if (packed === '') return {}
-  const [event, action] = parseList(packed)
+  const [event, action] = packed.startsWith('[') ? parseList(packed) : packed.split(' ')
   return {
-    ...(typeof event === 'string' ? { event } : {}),
+    ...(typeof event === 'string' && packed !== '' ? { event } : {}),
     ...(typeof action === 'string' ? { action } : {}),
   }
 }

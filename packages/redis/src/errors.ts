@@ -34,8 +34,14 @@ export function asStoreError(what: string, error: unknown): WebhookInboxError {
     meaning === undefined
       ? `Redis could not run "${what}": ${message}`
       : `Redis could not run "${what}": ${meaning}.`,
-    error,
+    withoutCommand(error),
   )
+}
+
+// ioredis hangs the whole command on its errors: tokens and bodies of deliveries, which belong into no log.
+function withoutCommand(error: unknown): unknown {
+  if (typeof error === 'object' && error !== null) Reflect.deleteProperty(error, 'command')
+  return error
 }
 
 /**

@@ -438,6 +438,7 @@ function readListed(row: unknown): Listed {
 }
 
 function readRecord(row: readonly unknown[], known?: DeliveryKey): DeliveryRecord {
+  const [fingerprint, ...texts] = row
   const [
     letter = '',
     attempt,
@@ -447,12 +448,11 @@ function readRecord(row: readonly unknown[], known?: DeliveryKey): DeliveryRecor
     due,
     purge,
     bytes,
-    fingerprint = '',
     code = '',
     about = '',
     names = '',
     live,
-  ] = row.map(textOf)
+  ] = texts.map(textOf)
   const state = stateOf[letter]
   if (state === undefined) throw new TypeError('A record is in an unknown state.')
   const hasDue = state !== 'completed' && state !== 'dead'
@@ -463,7 +463,9 @@ function readRecord(row: readonly unknown[], known?: DeliveryKey): DeliveryRecor
     ...unpackAbout(about),
     attempt: Number(attempt),
     fence: Number(fence),
-    ...(fingerprint === '' ? {} : { fingerprint: unpackText(fingerprint) }),
+    ...(Buffer.isBuffer(fingerprint) && fingerprint.length > 0
+      ? { fingerprint: unpackText(fingerprint) }
+      : {}),
     ...(code === '' ? {} : { code: parseText(code) }),
     hasPayload: bytes === '1',
     createdAt: new Date(Number(created)),

@@ -107,10 +107,16 @@ local function save(r)
   end
   if place then redis.call('ZADD', index, place, id) end
 
-  local v = { r.state, r.token, r.fence, r.attempt, r.updated, r.updated - r.created, r.keep, r.fingerprint, r.about }
-  local purge = r.purge
-  if r.state ~= 'c' then
-    v[10], v[11], v[12], v[13], v[14] = r.due, r.purge, r.code, r.names, r.settledBy
+  local v, purge
+  if r.state == 'c' then
+    v, purge = {
+      r.state, r.token, r.fence, r.attempt, r.updated, r.updated - r.created, r.keep, r.fingerprint, r.about,
+    }, r.purge
+  else
+    v, purge = {
+      r.state, r.token, r.fence, r.attempt, r.updated, r.updated - r.created, r.keep, r.fingerprint, r.about,
+      r.due, r.purge, r.code, r.names, r.settledBy,
+    }, r.purge
     -- A lease outlives the retention: a claim that stands is not removed.
     if r.state == 'r' and purge > 0 then purge = math.max(purge, r.due) end
   end
@@ -174,8 +180,8 @@ end
 -- A record as the operator's side and takers read it.
 local function describe(r)
   return {
-    r.state, digits(r.attempt), digits(r.fence), digits(r.created), digits(r.updated), digits(r.due or 0),
-    digits(r.purge), r.bytes and '1' or '', r.fingerprint or '', r.code or '', r.about, r.names or '',
+    r.fingerprint or '', r.state, digits(r.attempt), digits(r.fence), digits(r.created), digits(r.updated),
+    digits(r.due or 0), digits(r.purge), r.bytes and '1' or '', r.code or '', r.about, r.names or '',
     isLive(r) and '1' or '',
   }
 end

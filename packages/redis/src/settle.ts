@@ -23,16 +23,18 @@ export interface Settling {
   abandon(key: DeliveryKey, token: string): Promise<void>
 }
 
-// Each script gets a list of holds in ARGV[1], the record of each after the keys of the shard, and answers a word for each.
+// Each script gets a list of holds in ARGV[1], their tokens one after the other in ARGV[2], the record of each after the keys of the shard, and answers a word for each.
 // State, token and fence guard every one of them, never the lease time.
 function settleScript(name: string, settleOne: string): Script {
   return defineScript(
     name,
     `${recordLua}
 ${settleOne}
-local words = {}
+local words, taken = {}, 0
 for i, v in ipairs(cjson.decode(ARGV[1])) do
-  words[i] = settle(record(i), v[1], v[2], v)
+  local first = taken + 1
+  taken = taken + v[1]
+  words[i] = settle(record(i), string.sub(ARGV[2], first, taken), v[2], v)
 end
 return table.concat(words, ' ')
 `,
@@ -180,13 +182,18 @@ function settler(connection: Connection, script: Script): (call: Call) => Promis
       timeoutMs,
       async send(calls) {
         const args: (Buffer | string)[] = []
-        const list = calls.map(({ token, fence, rest, bytes }) => {
-          const own = [packText(token), fence, ...rest(args.length + 2)]
+        const tokens = calls.map(({ token }) => packText(token))
+        const list = calls.map(({ fence, rest, bytes }, index) => {
+          const own = [tokens[index]?.length ?? 0, fence, ...rest(args.length + 3)]
           args.push(...bytes)
           return own
         })
         const keys = calls.map(({ id }) => `${shard.base}${id}`)
-        const reply = await connection.run(script, shard, keys, [JSON.stringify(list), ...args])
+        const reply = await connection.run(script, shard, keys, [
+          JSON.stringify(list),
+          Buffer.concat(tokens),
+          ...args,
+        ])
         return textOf(reply).split(' ').map(readWord)
       },
     }),

@@ -35,10 +35,10 @@ const takeScript = defineScript(
   'take',
   `${recordLua}
 local asked = cjson.decode(ARGV[1])
-local tokens, lease, most, deadRetention = asked[1], asked[2], asked[3], asked[4]
+local limit, lease, most, deadRetention = asked[1], asked[2], asked[3], asked[4]
 local due = {}
 for _, band in ipairs({ ${workable.join(', ')} }) do
-  local found = redis.call('ZRANGEBYSCORE', index, at(band, 0), at(band, now), 'WITHSCORES', 'LIMIT', 0, #tokens)
+  local found = redis.call('ZRANGEBYSCORE', index, at(band, 0), at(band, now), 'WITHSCORES', 'LIMIT', 0, limit)
   for i = 1, #found, 2 do due[#due + 1] = { found[i], found[i + 1] - at(band, 0) } end
 end
 table.sort(due, function(a, b)
@@ -46,7 +46,7 @@ table.sort(due, function(a, b)
   return a[1] < b[1]
 end)
 local taken = {}
-for i = 1, math.min(#due, #tokens) do
+for i = 1, math.min(#due, limit) do
   local r = read(keyOf(due[i][1]))
   if not r then
     redis.call('ZREM', index, due[i][1])
@@ -56,7 +56,7 @@ for i = 1, math.min(#due, #tokens) do
     save(r)
   else
     local n = #taken + 1
-    grant(r, tokens[n], lease, #tokens)
+    grant(r, ARGV[1 + n], lease, limit)
     save(r)
     local bytes = redis.call('HMGET', r.key, 'body', 'headers')
     taken[n] = { digits(r.fence), digits(r.attempt), digits(r.created), r.names, r.about, bytes[1], bytes[2] }
@@ -76,8 +76,9 @@ export function createTake(connection: Connection): Take {
     { leaseMs, maxAttempts = 0, deadRetentionMs }: TakeOptions,
   ): Promise<readonly TakenDelivery[]> {
     const tokens = Array.from({ length: limit }, () => crypto.randomUUID().replaceAll('-', ''))
-    const asked = JSON.stringify([tokens.map(packText), leaseMs, maxAttempts, deadRetentionMs])
-    const reply = await connection.run(takeScript, shard, [], [asked], { replicate: true })
+    const asked = JSON.stringify([limit, leaseMs, maxAttempts, deadRetentionMs])
+    const args = [asked, ...tokens.map(packText)]
+    const reply = await connection.run(takeScript, shard, [], args, { replicate: true })
     return listOf(reply).map((row, index) => {
       const [fence, attempt, created, names, about, body, headers] = listOf(row)
       return {

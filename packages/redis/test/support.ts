@@ -17,6 +17,7 @@ interface ClientOptions {
   readonly autoResendUnfulfilledCommands?: boolean
   readonly maxRetriesPerRequest?: number | null
   readonly lazyConnect?: boolean
+  readonly enableReadyCheck?: boolean
   readonly username?: string
   readonly password?: string
 }

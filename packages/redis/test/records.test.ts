@@ -1,0 +1,172 @@
+import { redisStore } from '@webhook-inbox/redis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type OwnRedisServer, startRedis } from '../../../test/services/redis.ts'
+import { claimOne, entryOf, grantOne, newPrefix, openRedis } from './support.ts'
+
+let server: OwnRedisServer
+let client: ReturnType<typeof openRedis>
+beforeAll(async () => {
+  server = await startRedis()
+  client = openRedis(server.url)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+
+/** The names of the records under a prefix. */
+async function recordsOf(prefix: string): Promise<string[]> {
+  const names = await client.keys(`{${prefix}:*}:*`)
+  return names.filter((name) => !/:(index|open|dead|running|fence)$/.test(name))
+}
+
+const payload = { body: new Uint8Array([1, 2, 3]), headers: { 'x-github-event': 'push' } }
+const day = 86_400_000
+
+describe('a completed record', () => {
+  it('costs at most 200 bytes with its key, and nothing beside it', async () => {
+    const prefix = 'webhook-inbox'
+    const store = redisStore({ client, prefix })
+    const key = {
+      provider: 'github',
+      endpoint: '512345678',
+      deliveryId: '72d3162e-cc78-11e3-81ab-4c9367dc0958',
+    }
+    const sizes: number[] = []
+    for (const [event, action] of [
+      ['push', undefined],
+      ['pull_request', 'synchronize'],
+    ] as const) {
+      await client.flushall()
+      const { hold } = await grantOne(
+        store,
+        entryOf('', {
+          key,
+          event,
+          ...(action === undefined ? {} : { action }),
+          fingerprint: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+        }),
+      )
+      expect(await store.complete(hold, { retentionMs: 30 * day })).toBe('ok')
+      const [name = '', ...more] = await recordsOf(prefix)
+      expect(more).toEqual([])
+      expect((await client.keys('*')).filter((one) => one !== name)).toEqual([
+        expect.stringMatching(/:fence$/),
+      ])
+      sizes.push((await client.memory('USAGE', name)) ?? 0)
+      const kept = await store.get(key)
+      expect(kept).toMatchObject({ key, state: 'completed', event, attempt: 1, fence: hold.fence })
+    }
+    console.log(`bytes of a completed record: ${sizes.join(', ')}`)
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(200)
+  })
+})
+
+describe('time to live', () => {
+  it('is the retention of a settled record, whatever its lease was', async () => {
+    const prefix = newPrefix()
+    const store = redisStore({ client, prefix })
+    const left = async () => client.pttl((await recordsOf(prefix))[0] ?? '')
+    const { hold } = await grantOne(store, entryOf('d-1', { unfinishedRetentionMs: 14 * day }))
+    expect(await left()).toBeGreaterThan(14 * day - 60_000)
+    await store.renew(hold, 1000)
+    expect(await left()).toBeGreaterThan(14 * day - 60_000)
+    await store.complete(hold, { retentionMs: 30 * day })
+    expect(await left()).toBeGreaterThan(30 * day - 60_000)
+    expect(await left()).toBeLessThanOrEqual(30 * day)
+  })
+
+  it('is at least the lease of a claim that stands', async () => {
+    const prefix = newPrefix()
+    const store = redisStore({ client, prefix })
+    await grantOne(store, entryOf('d-1', { leaseMs: day, unfinishedRetentionMs: 1000 }))
+    const [name = ''] = await recordsOf(prefix)
+    expect(await client.pttl(name)).toBeGreaterThan(day - 60_000)
+  })
+
+  it('is none for unfinished work whose bytes are stored', async () => {
+    const prefix = newPrefix()
+    const store = redisStore({ client, prefix })
+    const left = async () => client.pttl((await recordsOf(prefix))[0] ?? '')
+    await claimOne(store, entryOf('d-1', { mode: 'queued', payload, unfinishedRetentionMs: 1000 }))
+    expect(await left()).toBe(-1)
+    const take = { limit: 1, leaseMs: 1000, deadRetentionMs: 1000 }
+    const [first] = await store.take(take)
+    if (first === undefined) throw new Error('Nothing was taken.')
+    expect(await left()).toBe(-1)
+    await store.fail(first.hold, { code: 'x', retentionMs: 1000, retryInMs: 0 })
+    expect(await left()).toBe(-1)
+    const [second] = await store.take(take)
+    if (second === undefined) throw new Error('Nothing was taken.')
+    await store.fail(second.hold, { code: 'x', retentionMs: day, dead: true })
+    expect(await left()).toBeGreaterThan(day - 60_000)
+    expect(await store.retry(second.hold.key)).toBe('pending')
+    expect(await left()).toBe(-1)
+  })
+})
+
+describe('a copy of a completed delivery', () => {
+  it('writes nothing', async () => {
+    const store = redisStore({ client, prefix: newPrefix() })
+    const { hold } = await grantOne(store, entryOf('d-1', { fingerprint: 'first' }))
+    await store.complete(hold, { retentionMs: day, result: new Uint8Array([1]) })
+    await claimOne(store, entryOf('d-1'))
+    const changes = async () => /rdb_changes_since_last_save:\d+/.exec(await client.info())?.[0]
+    const before = await changes()
+    await client.config('RESETSTAT')
+    const copies = Array.from({ length: 50 }, () => entryOf('d-1', { fingerprint: 'late' }))
+    const results = await store.claim(copies)
+    expect(results.map(({ status }) => status)).toEqual(copies.map(() => 'completed'))
+    expect(await store.complete(hold, { retentionMs: day })).toBe('already')
+    expect(await changes()).toBe(before)
+    const commands = (await client.info('commandstats')).matchAll(/cmdstat_([^:]+):calls/g)
+    const reading = [
+      'config|resetstat',
+      'evalsha',
+      'eval',
+      'hexists',
+      'hget',
+      'info',
+      'time',
+      'type',
+    ]
+    expect(
+      [...commands].map(([, name]) => name).filter((name) => !reading.includes(name ?? '')),
+    ).toEqual([])
+  })
+})
+
+describe('keys', () => {
+  it('carry the prefix of the client, and share a slot by shard', async () => {
+    const prefixed = openRedis(server.url, { keyPrefix: 'app:' })
+    const prefix = newPrefix()
+    const store = redisStore({ client: prefixed, prefix, shards: 2 })
+    await store.setup()
+    for (let index = 0; index < 20; index++)
+      await claimOne(store, entryOf(`d-${index}`, { mode: 'queued', payload }))
+    const taken = await store.take({ limit: 20, leaseMs: 1000, deadRetentionMs: 1000 })
+    expect(taken).toHaveLength(20)
+    const names = (await client.keys(`*${prefix}*`)).filter(
+      (name) => name !== `app:${prefix}:shards`,
+    )
+    const tags = new Set(names.map((name) => /^app:(\{[^}]+\}):/.exec(name)?.[1]))
+    expect(tags).toEqual(new Set([`{${prefix}:0}`, `{${prefix}:1}`]))
+    prefixed.disconnect()
+  })
+
+  it('of somebody else under our name fail only the delivery they are in the way of', async () => {
+    const prefix = newPrefix()
+    const store = redisStore({ client, prefix, shards: 1 })
+    await claimOne(store, entryOf('d-1'))
+    const [name = ''] = await recordsOf(prefix)
+    await client.del(name)
+    await client.lpush(name, 'not ours')
+    const ids = Array.from({ length: 9 }, (_, index) => `d-${index}`)
+    const answers = await Promise.allSettled(ids.map((id) => claimOne(store, entryOf(id))))
+    expect(
+      answers.map((answer) =>
+        answer.status === 'fulfilled' ? answer.value.status : answer.reason.code,
+      ),
+    ).toEqual(ids.map((id) => (id === 'd-1' ? 'ERR_STORE_UNAVAILABLE' : 'claimed')))
+  })
+})
