@@ -1,6 +1,7 @@
 /** The tables, and how they come to be. */
 import { WebhookInboxError } from '@webhook-inbox/core'
 import type { Send } from './client.ts'
+import { functionTexts } from './functions.ts'
 import { boolean, integer } from './row.ts'
 
 /** The names of one store's tables, quoted and with their schema. */
@@ -111,6 +112,7 @@ function migrations(tables: Tables): readonly (readonly string[])[] {
         is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
         schema_version integer NOT NULL
       )`,
+      ...functionTexts(tables),
       `INSERT INTO ${meta} (schema_version) VALUES (1)`,
     ],
   ]

@@ -37,10 +37,3 @@ export const keyColumns: readonly Column[] = [
   ['endpoint', 'text'],
   ['delivery_id', 'text'],
 ]
-
-/** The columns that name a hold. */
-export const holdColumns: readonly Column[] = [
-  ...keyColumns,
-  ['token', 'bigint'],
-  ['fence', 'bigint'],
-]

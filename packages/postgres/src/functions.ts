@@ -1,0 +1,419 @@
+/**
+ * The functions of the schema: claim, renew, complete, fail and release, each for a batch of entries in one call.
+ *
+ * They are in the database because it then keeps their plans: planning these statements anew takes it ten times as
+ * long as running them. Each call is one statement of the client and one transaction. The names carry the version of
+ * the schema that brought them, so that processes of two versions can work side by side.
+ *
+ * The array parameters have one element for each entry. Tables are read through their indexes alone: a plan that was
+ * made when the tables were empty stays right when they have grown.
+ */
+import type { Tables } from './schema.ts'
+import { clock, keyOf } from './sql.ts'
+
+/** An array parameter: its name, its type and its name in the rows of {@link askedRows}. */
+export type Parameter = readonly [name: string, type: string]
+
+const keyParameters: readonly Parameter[] = [
+  ['provider', 'text'],
+  ['endpoint', 'text'],
+  ['delivery_id', 'text'],
+]
+
+const holdParameters: readonly Parameter[] = [
+  ...keyParameters,
+  ['token', 'bigint'],
+  ['fence', 'bigint'],
+]
+
+const bytesParameters: readonly Parameter[] = [
+  ['bytes_start', 'integer'],
+  ['bytes_length', 'integer'],
+]
+
+/** The arrays of each function, in order; behind them come the bytes of all entries, and what {@link call} adds. */
+export const parametersOf = {
+  claim: [
+    ...keyParameters,
+    ['token', 'bigint'],
+    ['lease', 'bigint'],
+    ['flags', 'integer'],
+    ['keep_s', 'integer'],
+    ['max_attempts', 'integer'],
+    ['fingerprint', 'text'],
+    ['event', 'text'],
+    ['action', 'text'],
+    ['headers', 'text'],
+    ...bytesParameters,
+  ],
+  renew: [...holdParameters, ['lease', 'bigint']],
+  complete: [
+    ...holdParameters,
+    ['keep_s', 'integer'],
+    ['payload_keep', 'bigint'],
+    ...bytesParameters,
+  ],
+  fail: [
+    ...holdParameters,
+    ['keep_s', 'integer'],
+    ['retry_in', 'bigint'],
+    ['code', 'text'],
+    ['headers', 'text'],
+    ...bytesParameters,
+  ],
+  release: holdParameters,
+} as const satisfies Record<string, readonly Parameter[]>
+
+export type FunctionName = keyof typeof parametersOf
+
+/** Bits of the parameter `flags` of a claim. */
+export const flag = { queued: 1, respectsBackoff: 2, redeliversDead: 4, isUuid: 8 } as const
+
+function nameOf({ schemaName, tableName }: Tables, name: FunctionName): string {
+  return `"${schemaName}"."${tableName}_${name}_1"`
+}
+
+/** The statement that calls a function. Parameters are texts, so that every driver passes them on unchanged. */
+export function callText(tables: Tables, name: FunctionName): string {
+  const arrays = parametersOf[name].map(([, type], index) => `$${index + 1}::text::${type}[]`)
+  const bytes = hasBytes(name) ? [`$${arrays.length + 1}::bytea`] : []
+  const waits = name === 'claim' ? [] : [`$${arrays.length + bytes.length + 1}::text::boolean`]
+  return `SELECT * FROM ${nameOf(tables, name)}(${[...arrays, ...bytes, ...waits].join(', ')})`
+}
+
+function hasBytes(name: FunctionName): boolean {
+  return parametersOf[name].some(([column]) => column === 'bytes_length')
+}
+
+/** The statements that create the functions. */
+export function functionTexts(tables: Tables): readonly string[] {
+  return [
+    claimFunction(tables),
+    settleFunction(tables, 'renew', {
+      // Nothing that an index holds changes for records without bytes, so that a renewal stays within its page.
+      set: `until_at = ask.now + ask.lease,
+        due_at = CASE WHEN row.due_at IS NOT NULL THEN ask.now + ask.lease END`,
+    }),
+    settleFunction(tables, 'complete', {
+      letter: 'c',
+      set: `state = 'c', settled_by = NULL, code = NULL, updated_at = ask.now, until_at = NULL, due_at = NULL,
+        keep_s = ask.keep_s, has_payload = row.has_payload AND ask.payload_keep IS NOT NULL,
+        has_result = ask.bytes_length IS NOT NULL`,
+      before: completeContents(tables),
+    }),
+    settleFunction(tables, 'fail', {
+      letter: 'f',
+      set: `state = CASE WHEN ask.retry_in IS NULL THEN 'd' ELSE 'f' END, settled_by = 'f', code = ask.code,
+        updated_at = ask.now, until_at = ask.now + ask.retry_in,
+        due_at = CASE WHEN row.has_payload OR ask.bytes_length IS NOT NULL THEN ask.now + ask.retry_in END,
+        keep_s = ask.keep_s, has_payload = row.has_payload OR ask.bytes_length IS NOT NULL`,
+      before: failContents(tables),
+    }),
+    settleFunction(tables, 'release', { letter: 'r', set: giveBack }),
+  ]
+}
+
+/** What a release does to a record. */
+export const giveBack = `state = CASE WHEN row.has_payload THEN 'p' ELSE 'f' END, settled_by = 'r',
+        attempt = row.attempt - 1, updated_at = ask.now, until_at = ask.now,
+        due_at = CASE WHEN row.has_payload THEN ask.now END`
+
+function createFunction(
+  tables: Tables,
+  name: FunctionName,
+  {
+    declares,
+    returns,
+    body,
+  }: { readonly declares: string; readonly returns: string; readonly body: string },
+): string {
+  const arrays = parametersOf[name].map(([column, type]) => `${plural(column)} ${type}[]`)
+  const bytes = hasBytes(name) ? ['bytes bytea'] : []
+  const waits = name === 'claim' ? [] : ['waits boolean']
+  return `CREATE FUNCTION ${nameOf(tables, name)}(
+        ${[...arrays, ...bytes, ...waits].join(', ')}
+      ) RETURNS TABLE (${returns}) LANGUAGE plpgsql
+      SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+      SET plan_cache_mode = force_generic_plan AS $function$
+      #variable_conflict use_column
+      DECLARE
+        keys uuid[];
+        at bigint := (SELECT now FROM ${clock} AS clock);
+        ${declares}
+      BEGIN
+        keys := ARRAY(
+          SELECT ${keyOf('ask')}
+          FROM unnest(providers, endpoints, delivery_ids) WITH ORDINALITY AS ask (provider, endpoint, delivery_id, n)
+          ORDER BY ask.n
+        );
+        ${body}
+      END $function$`
+}
+
+function plural(column: string): string {
+  return `${column}s`
+}
+
+/** The entries of a call as rows: `n` from 1 on, `key`, `now` and the parameters. */
+function asked(name: FunctionName): string {
+  const columns = parametersOf[name].map(([column]) => column)
+  return `(SELECT at AS now, entry.* FROM unnest(keys, ${columns.map(plural).join(', ')}) WITH ORDINALITY
+          AS entry (key, ${columns.join(', ')}, n))`
+}
+
+function has(alias: string, name: keyof typeof flag): string {
+  return `(${alias}.flags & ${flag[name]}) <> 0`
+}
+
+/**
+ * What a claim does to a record: `new` (its retention is over: begin again), `own` (its holder asks again), `grant`,
+ * `bury` (no attempts left), `store` (a queued copy brings bytes, or opens a dead record), `fill` (the first
+ * fingerprint comes late); NULL: nothing, and the answer is what is there.
+ */
+const move = `CASE
+            WHEN row.due_at IS NULL AND row.updated_at + row.keep_s * 1000::bigint <= ask.now
+              AND NOT (row.state = 'r' AND row.until_at > ask.now) THEN 'new'
+            WHEN row.state = 'c' THEN NULL
+            WHEN row.state = 'r' AND row.token = ask.token THEN 'own'
+            WHEN ${has('ask', 'queued')} AND row.state = 'd' AND ${has('ask', 'redeliversDead')} THEN 'store'
+            WHEN ${has('ask', 'queued')} AND row.state <> 'd' AND NOT row.has_payload AND ask.bytes_length IS NOT NULL
+              THEN 'store'
+            WHEN row.state <> 'd' OR ${has('ask', 'redeliversDead')} THEN CASE
+              WHEN ${has('ask', 'queued')} OR row.state = 'r' AND row.until_at > ask.now THEN NULL
+              WHEN row.state NOT IN ('p', 'd') AND row.attempt >= ask.max_attempts THEN 'bury'
+              WHEN row.state = 'f' AND ${has('ask', 'respectsBackoff')} AND row.until_at > ask.now THEN NULL
+              ELSE 'grant'
+            END
+          END`
+const moveOrFill = `coalesce(${move}, CASE
+            WHEN row.state <> 'c' AND row.fingerprint IS NULL AND ask.fingerprint IS NOT NULL THEN 'fill'
+          END)`
+
+/**
+ * Three steps: records that stay as they are, records that are not there, records that the claim changes. It ends as
+ * soon as every entry has its answer. An entry whose record is locked by another transaction, or that lost a race,
+ * gets none.
+ */
+function claimFunction(tables: Tables): string {
+  const { records, contents, fences } = tables
+  const ask = asked('claim')
+  const isQueued = has('ask', 'queued')
+  const grants = `(ask.move IN ('own', 'grant') OR ask.move = 'new' AND NOT ${isQueued})`
+  const opensDead = `(ask.move = 'store' AND row.state = 'd')`
+  const begins = `(ask.move IN ('new', 'grant', 'bury') OR ${opensDead})`
+  const untilAt = `CASE
+              WHEN ${grants} THEN ask.now + ask.lease
+              WHEN ask.move = 'bury' THEN NULL
+              WHEN ask.move = 'new' OR ${opensDead} THEN ask.now
+              ELSE row.until_at
+            END`
+  const hasPayload = `CASE
+              WHEN ask.move = 'new' THEN ask.bytes_length IS NOT NULL
+              WHEN ask.move = 'store' THEN row.has_payload OR ask.bytes_length IS NOT NULL
+              ELSE row.has_payload
+            END`
+  const piece = 'substr(bytes, ask.bytes_start, ask.bytes_length)'
+  const firstUntilAt = `CASE WHEN ${isQueued} THEN ask.now ELSE ask.now + ask.lease END`
+  // The one that the record has, when it is not the one that was asked with.
+  const otherFingerprint = `CASE WHEN encode(row.fingerprint, 'hex') <> ask.fingerprint OR ask.fingerprint IS NULL
+            THEN encode(row.fingerprint, 'hex') END`
+  // Mostly NULLs, and NULL costs nothing on its way: `at` is the time of completion or what is left of a lease or a wait.
+  const state = `row.state::text, CASE WHEN row.state = 'c' THEN row.updated_at ELSE row.until_at - at END,
+          CASE WHEN row.state = 'r' THEN row.token::text END, row.has_payload`
+  const save = `ON CONFLICT (key) DO UPDATE SET
+            headers = excluded.headers, body = excluded.body, result = NULL, payload_until = NULL`
+  return createFunction(tables, 'claim', {
+    returns: `n bigint, move text, fence bigint, attempt integer, fingerprint text, result bytea, state text, moment bigint,
+        holder text, has_payload boolean`,
+    declares: `answered integer;
+        more integer;`,
+    body: `RETURN QUERY SELECT ask.n, NULL, NULL::bigint, NULL::integer, ${otherFingerprint},
+          CASE WHEN row.has_result AND row.state = 'c' THEN (
+            SELECT content.result FROM ${contents} AS content WHERE content.key = row.key
+          ) END, ${state}
+        FROM ${ask} AS ask JOIN ${records} AS row ON row.key = ask.key
+        WHERE ${moveOrFill} IS NULL;
+        GET DIAGNOSTICS answered = ROW_COUNT;
+        IF answered = cardinality(keys) THEN RETURN; END IF;
+
+        RETURN QUERY WITH missing AS MATERIALIZED (
+          SELECT ask.* FROM ${ask} AS ask
+          WHERE NOT EXISTS (SELECT FROM ${records} AS row WHERE row.key = ask.key)
+        ), inserted AS (
+          INSERT INTO ${records} AS row (
+            fence, token, created_at, updated_at, until_at, due_at, keep_s, attempt, state, has_payload, has_result,
+            key, delivery_uuid, fingerprint, provider, endpoint, delivery_id, event, action
+          )
+          SELECT
+            CASE WHEN ${isQueued} THEN 0 ELSE nextval('${fences}') END, ask.token, ask.now, ask.now,
+            ${firstUntilAt}, CASE WHEN ask.bytes_length IS NOT NULL THEN ${firstUntilAt} END, ask.keep_s,
+            CASE WHEN ${isQueued} THEN 0 ELSE 1 END, CASE WHEN ${isQueued} THEN 'p' ELSE 'r' END,
+            ask.bytes_length IS NOT NULL, false, ask.key, CASE WHEN ${has('ask', 'isUuid')} THEN ask.delivery_id::uuid END,
+            decode(ask.fingerprint, 'hex'), ask.provider, ask.endpoint,
+            CASE WHEN NOT ${has('ask', 'isUuid')} THEN ask.delivery_id END, ask.event, ask.action
+          FROM missing AS ask
+          ORDER BY ask.key
+          ON CONFLICT (key) DO NOTHING
+          RETURNING row.*
+        ), stored AS (
+          INSERT INTO ${contents} (key, headers, body)
+          SELECT ask.key, ask.headers, ${piece}
+          FROM inserted AS row JOIN missing AS ask ON ask.key = row.key
+          WHERE bytes IS NOT NULL AND ask.bytes_length IS NOT NULL
+          ${save}
+        ) SELECT array_position(keys, row.key)::bigint, 'new', row.fence, row.attempt::integer, NULL, NULL::bytea, ${state}
+        FROM inserted AS row;
+        GET DIAGNOSTICS more = ROW_COUNT;
+        answered := answered + more;
+        IF answered = cardinality(keys) THEN RETURN; END IF;
+
+        RETURN QUERY WITH locked AS MATERIALIZED (
+          SELECT ask.*, row.has_payload AS had_payload, row.has_result AS had_result, ${moveOrFill} AS move
+          FROM ${ask} AS ask JOIN ${records} AS row ON row.key = ask.key
+          WHERE ${moveOrFill} IS NOT NULL
+            -- Not what this call has just inserted.
+            AND NOT (row.created_at = at AND row.token = ask.token)
+          ORDER BY row.key
+          FOR UPDATE OF row SKIP LOCKED
+        ), cleared AS (
+          DELETE FROM ${contents} AS content USING locked AS ask
+          WHERE content.key = ask.key AND ask.move = 'new' AND (ask.had_payload OR ask.had_result)
+            AND ask.bytes_length IS NULL
+        ), stored AS (
+          INSERT INTO ${contents} (key, headers, body)
+          SELECT ask.key, ask.headers, ${piece} FROM locked AS ask
+          WHERE ask.bytes_length IS NOT NULL AND (ask.move = 'new' OR ask.move = 'store' AND NOT ask.had_payload)
+          ${save}
+        ), changed AS (
+          UPDATE ${records} AS row SET
+            state = CASE
+              WHEN ${grants} THEN 'r'
+              WHEN ask.move = 'new' THEN 'p'
+              WHEN ask.move = 'bury' THEN 'd'
+              WHEN ${opensDead} THEN 'f'
+              ELSE row.state
+            END,
+            settled_by = CASE WHEN ask.move IN ('new', 'grant', 'bury') THEN NULL ELSE row.settled_by END,
+            token = CASE WHEN ${grants} THEN ask.token ELSE row.token END,
+            fence = CASE
+              WHEN ${grants} AND ask.move <> 'own' THEN greatest(row.fence + 1, nextval('${fences}'))
+              ELSE row.fence
+            END,
+            attempt = CASE
+              WHEN ask.move = 'new' THEN CASE WHEN ${isQueued} THEN 0 ELSE 1 END
+              WHEN ask.move = 'grant' THEN CASE WHEN row.state = 'd' THEN 1 ELSE least(row.attempt + 1, 32767) END
+              WHEN ${opensDead} THEN 0
+              ELSE row.attempt
+            END,
+            created_at = CASE WHEN ask.move = 'new' THEN ask.now ELSE row.created_at END,
+            updated_at = CASE WHEN ${begins} THEN ask.now ELSE row.updated_at END,
+            until_at = ${untilAt},
+            due_at = CASE WHEN ${hasPayload} AND (row.state <> 'd' OR ask.move <> 'fill') THEN ${untilAt} END,
+            keep_s = CASE WHEN ${begins} THEN ask.keep_s ELSE row.keep_s END,
+            has_payload = ${hasPayload},
+            has_result = row.has_result AND ask.move <> 'new',
+            fingerprint = CASE
+              WHEN ask.move = 'new' OR row.fingerprint IS NULL THEN decode(ask.fingerprint, 'hex')
+              ELSE row.fingerprint
+            END,
+            event = CASE WHEN ask.move = 'new' THEN ask.event ELSE row.event END,
+            action = CASE WHEN ask.move = 'new' THEN ask.action ELSE row.action END,
+            code = CASE
+              WHEN ask.move = 'new' THEN NULL
+              WHEN ask.move = 'bury' THEN 'attempts_exhausted'
+              ELSE row.code
+            END
+          FROM locked AS ask WHERE row.key = ask.key
+          RETURNING row.*, ask.n, ask.move, ${otherFingerprint} AS other_fingerprint
+        ) SELECT row.n, row.move, row.fence, row.attempt::integer, row.other_fingerprint, NULL::bytea, ${state}
+        FROM changed AS row;`,
+  })
+}
+
+/**
+ * Locks the records that are still held, in the order of their keys, and changes them. State, token and fence guard
+ * every one, never the lease time. Without `waits` a record that another transaction has locked is passed over and
+ * answered `busy`.
+ */
+function settleFunction(
+  tables: Tables,
+  name: Exclude<FunctionName, 'claim'>,
+  {
+    set,
+    letter,
+    before = '',
+  }: {
+    /** In it `row` is the record and `ask` the entry. */
+    readonly set: string
+    /** The letter by which a record tells that this very token has done it before. */
+    readonly letter?: 'c' | 'f' | 'r'
+    /** Statements for what lies beside the records in `held`, before these change. */
+    readonly before?: string
+  },
+): string {
+  const ask = asked(name)
+  const own = 'row.key = ask.key AND row.token = ask.token AND row.fence = ask.fence'
+  const lock = (how: string) => `SELECT array_agg(locked.key), bool_or(locked.has_payload)
+          INTO held, any_payload
+          FROM (
+            SELECT row.key, row.has_payload FROM ${ask} AS ask JOIN ${tables.records} AS row ON ${own}
+            -- As text, so that the index of what is open, which also has all of these, is not asked.
+            WHERE row.state::text = 'r'
+            ORDER BY row.key
+            ${how}
+          ) AS locked;`
+  const settled = `CASE row.state WHEN 'c' THEN 'c' ELSE row.settled_by END`
+  return createFunction(tables, name, {
+    returns: 'n bigint, answer text',
+    declares: `held uuid[];
+        any_payload boolean;
+        answered integer;`,
+    body: `IF waits THEN
+          ${lock('FOR UPDATE OF row')}
+        ELSE
+          ${lock('FOR UPDATE OF row SKIP LOCKED')}
+        END IF;
+        ${before}
+        RETURN QUERY UPDATE ${tables.records} AS row SET ${set}
+        FROM ${ask} AS ask WHERE row.key = ask.key AND ask.key = ANY (held)
+        RETURNING ask.n, 'ok';
+        GET DIAGNOSTICS answered = ROW_COUNT;
+        IF answered = cardinality(keys) THEN RETURN; END IF;
+
+        RETURN QUERY SELECT ask.n, CASE
+            WHEN row.state = 'r' THEN 'busy'
+            WHEN ${settled} = ${letter === undefined ? 'NULL' : `'${letter}'`} THEN 'already'
+            ELSE 'lost'
+          END
+        FROM ${ask} AS ask LEFT JOIN ${tables.records} AS row ON ${own}
+        WHERE held IS NULL OR NOT ask.key = ANY (held);`,
+  })
+}
+
+function completeContents({ records, contents }: Tables): string {
+  const ask = asked('complete')
+  const rows = `${ask} AS ask JOIN ${records} AS row ON row.key = ask.key`
+  return `IF any_payload THEN
+          DELETE FROM ${contents} AS content USING ${rows}
+          WHERE content.key = ask.key AND ask.key = ANY (held) AND row.has_payload AND ask.payload_keep IS NULL;
+          UPDATE ${contents} AS content SET payload_until = ask.now + ask.payload_keep FROM ${rows}
+          WHERE content.key = ask.key AND ask.key = ANY (held) AND row.has_payload AND ask.payload_keep IS NOT NULL;
+        END IF;
+        IF bytes IS NOT NULL THEN
+          INSERT INTO ${contents} (key, result)
+          SELECT ask.key, substr(bytes, ask.bytes_start, ask.bytes_length) FROM ${ask} AS ask
+          WHERE ask.key = ANY (held) AND ask.bytes_length IS NOT NULL
+          ON CONFLICT (key) DO UPDATE SET result = excluded.result;
+        END IF;`
+}
+
+// Bytes that came with the first claim are the ones that were acknowledged: a failure never replaces them.
+function failContents({ records, contents }: Tables): string {
+  return `IF bytes IS NOT NULL THEN
+          INSERT INTO ${contents} (key, headers, body)
+          SELECT ask.key, ask.headers, substr(bytes, ask.bytes_start, ask.bytes_length)
+          FROM ${asked('fail')} AS ask JOIN ${records} AS row ON row.key = ask.key
+          WHERE ask.key = ANY (held) AND ask.bytes_length IS NOT NULL AND NOT row.has_payload
+          ON CONFLICT (key) DO UPDATE SET headers = excluded.headers, body = excluded.body;
+        END IF;`
+}
