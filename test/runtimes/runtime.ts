@@ -99,6 +99,38 @@ export const runtimes: readonly Runtime[] = [
   },
 ]
 
+/** The runtimes that have node:http, each starting an entry of this folder. */
+export const nodeRuntimes: readonly {
+  readonly name: string
+  start(entry: string): Promise<Server>
+}[] = [
+  {
+    name: 'Node',
+    start: (entry) =>
+      startProcess(process.execPath, [`--conditions=${condition}`, join(here, entry)]),
+  },
+  {
+    name: 'Deno',
+    start: (entry) =>
+      startProcess(deno, [
+        'run',
+        '--no-prompt',
+        '--allow-net=127.0.0.1',
+        '--allow-env',
+        '--allow-read',
+        '--allow-sys',
+        '--cached-only',
+        '--node-modules-dir=manual',
+        `--conditions=${condition}`,
+        join(here, entry),
+      ]),
+  },
+  {
+    name: 'Bun',
+    start: (entry) => startProcess(bun, [`--conditions=${condition}`, join(here, entry)]),
+  },
+]
+
 async function bundleForWorkerd(): Promise<{ code: string; modules: readonly string[] }> {
   const bundle = await rolldown({
     input: join(here, 'workerd.ts'),

@@ -224,6 +224,9 @@ export function holdResponse(
       return res
     }
     watch.destroyed()
+    // The socket first: Bun answers 200 on one that outlives its response.
+    if (req.httpVersionMajor < 2 && res.socket !== null && res.socket === socketOf(req))
+      res.socket.destroy(error)
     real(destroy, error === undefined ? [] : [error])
     return res
   }
@@ -234,6 +237,8 @@ export function holdResponse(
       Reflect.set(res, '_header', null)
       // What has wrapped this since has seen the head already.
       replaced.restore('writeHead')
+      // Bun asks this before it writes a head.
+      replaced.restore('headersSent')
       res.statusCode = head.status
       res.statusMessage = head.message
       res.setHeader(statusHeader, state)
