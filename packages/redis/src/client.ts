@@ -4,7 +4,6 @@
 export interface RedisClient {
   /** `ready` when commands can be sent. */
   readonly status: string
-  callBuffer(command: string, args: (string | Buffer | number)[]): Promise<unknown>
   pipeline(commands: unknown[][]): { exec(): Promise<[error: unknown, reply: unknown][] | null> }
   /** Of a `Cluster` only. */
   nodes?(role: 'master'): RedisClient[]
@@ -15,7 +14,7 @@ export function isRedisClient(value: unknown): value is RedisClient {
   if (typeof value !== 'object' || value === null) return false
   return (
     typeof Reflect.get(value, 'status') === 'string' &&
-    ['callBuffer', 'pipeline'].every((method) => typeof Reflect.get(value, method) === 'function')
+    typeof Reflect.get(value, 'pipeline') === 'function'
   )
 }
 

@@ -80,42 +80,39 @@ export function connect(options: {
     }
   }
 
-  async function evaluate(script: Script, rest: (string | Buffer | number)[]): Promise<unknown> {
-    try {
-      return await client.callBuffer('evalsha', [script.hash, ...rest])
-    } catch (error) {
-      if (!isUnknownScript(error)) throw error
-      return client.callBuffer('eval', [script.text, ...rest])
-    }
+  /** Sends commands together, and has the replies as bytes. */
+  async function send(
+    node: RedisClient,
+    commands: readonly (readonly (string | Buffer | number)[])[],
+  ): Promise<readonly unknown[]> {
+    // A pipeline, and not callBuffer(): that loses the command's name under "enableAutoPipelining".
+    const answers = await node
+      .pipeline(commands.map((command) => ['callBuffer', ...command]))
+      .exec()
+    return commands.map((_, index) => {
+      const [error, reply] = answers?.[index] ?? [new Error('The client gave no answer.')]
+      if (error) throw error
+      return reply
+    })
   }
 
-  /** In one pipeline, so that the wait goes to the node, and over the connection, of the write. */
-  async function evaluateAndWait(
+  // One pipeline for both, so that the wait goes to the node, and over the connection, of the write.
+  async function evaluate(
     script: Script,
-    rest: (string | Buffer | number)[],
-    { count, timeoutMs: waitMs }: ReplicaWait,
+    rest: readonly (string | Buffer | number)[],
+    wait: ReplicaWait | undefined,
   ): Promise<unknown> {
-    async function send(name: string, body: string): Promise<readonly [unknown, unknown]> {
-      const answers = await client
-        .pipeline([
-          ['callBuffer', name, body, ...rest],
-          ['wait', count, waitMs],
-        ])
-        .exec()
-      const [answer, confirmed] = answers ?? []
-      if (answer === undefined || confirmed === undefined)
-        throw storeUnavailable(`Redis did not answer "${script.name}".`)
-      if (answer[0]) throw answer[0]
-      if (confirmed[0]) throw confirmed[0]
-      return [answer[1], confirmed[1]]
-    }
-    const [answer, confirmed] = await send('evalsha', script.hash).catch((error: unknown) => {
+    const more = wait === undefined ? [] : [['wait', wait.count, wait.timeoutMs]]
+    const [reply, confirmed] = await send(client, [
+      ['evalsha', script.hash, ...rest],
+      ...more,
+    ]).catch((error: unknown) => {
       if (!isUnknownScript(error)) throw error
-      return send('eval', script.text)
+      return send(client, [['eval', script.text, ...rest], ...more])
     })
-    if (Number(confirmed) >= count) return answer
+    if (wait === undefined || Number(confirmed) >= wait.count) return reply
     throw storeUnavailable(
-      `Only ${Number(confirmed)} of ${count} replicas confirmed "${script.name}" within ${waitMs} ms.`,
+      `Only ${Number(confirmed)} of ${wait.count} replicas confirmed "${script.name}" within ${wait.timeoutMs} ms.`,
     )
   }
 
@@ -126,15 +123,12 @@ export function connect(options: {
 
     run(script, shard, keys, args, { replicate = false } = {}) {
       const rest = [shard.keys.length + keys.length, ...shard.keys, ...keys, ...args]
-      return within(script.name, client, () =>
-        replicate && waitForReplicas !== undefined
-          ? evaluateAndWait(script, rest, waitForReplicas)
-          : evaluate(script, rest),
-      )
+      const wait = replicate ? waitForReplicas : undefined
+      return within(script.name, client, () => evaluate(script, rest, wait))
     },
 
     command: (name, args, node = client) =>
-      within(name, node, () => node.callBuffer(name, [...args])),
+      within(name, node, async () => (await send(node, [[name, ...args]]))[0]),
 
     close() {
       closed = true

@@ -40,6 +40,7 @@ export function createSetup(options: {
 }): () => Promise<void> {
   const { connection, store, prefix, onWarning } = options
   const warned = new Set<string>()
+  let isProven = false
 
   function warn(warning: RedisWarning): void {
     if (warned.has(warning.message)) return
@@ -48,9 +49,11 @@ export function createSetup(options: {
   }
 
   return async () => {
+    if (isProven) return
     for (const node of await nodesOf(connection)) await checkNode(connection, node, warn)
     await checkShards(connection, prefix)
     await Promise.all(connection.shards.map((shard) => proveShard(connection, store, shard.number)))
+    isProven = true
   }
 }
 

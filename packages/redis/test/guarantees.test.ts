@@ -17,16 +17,16 @@ for (const { name, open } of majors) {
     {
       name: `redisStore on ${name}`,
       features: ['second', 'writes'],
-      tickMs: 50,
+      tickMs: 100,
       async create() {
         const client = open(server.url)
         const other = open(server.url, { lazyConnect: true })
         const prefix = newPrefix()
         const watcher = await watchWrites([server.url], prefix)
-        const store = redisStore({ client, prefix })
+        const store = redisStore({ client, prefix, timeoutMs: 10_000 })
         return {
           store,
-          second: async () => redisStore({ client: other, prefix }),
+          second: async () => redisStore({ client: other, prefix, timeoutMs: 10_000 }),
           advance: sleep,
           writes: () => watcher.count(),
           async close() {

@@ -162,7 +162,7 @@ describe('a read-only replica', () => {
 
   it('confirms claims when they are to wait for it', async () => {
     const { primary, replica } = servers
-    const waitForReplicas = { count: 1, timeoutMs: 300 }
+    const waitForReplicas = { count: 1, timeoutMs: 1000 }
     for (const { open } of majors) {
       const client = open(primary.url)
       const store = redisStore({ client, prefix: newPrefix(), waitForReplicas })

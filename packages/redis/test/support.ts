@@ -51,6 +51,21 @@ export function openCluster(addresses: readonly Address[], options: ClientOption
   return new Cluster6([...addresses], { ...quick, ...options }).on('error', () => {})
 }
 
+export function openSentinel({
+  sentinels,
+  name,
+}: {
+  readonly sentinels: Address[]
+  readonly name: string
+}): Redis6 {
+  return new Redis6({
+    sentinels,
+    name,
+    retryStrategy: () => 50,
+    sentinelRetryStrategy: () => 50,
+  }).on('error', () => {})
+}
+
 /** Counts the changes of keys under a prefix, as a server tells them. */
 export async function watchWrites(
   urls: readonly string[],
