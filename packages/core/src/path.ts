@@ -1,7 +1,8 @@
 import { optionError } from './errors.ts'
 
 /**
- * Compares a request's path with the option `path`: without the query and one trailing slash.
+ * Compares a request's path with the option `path`: without the case, the query and one trailing slash. The
+ * routers of Express and Koa do so too: a route that they find must never be behind a request that we have let pass.
  * @returns always true when no path is set: the middleware then owns every request that reaches it
  * @throws WebhookInboxError `ERR_OPTION` when the path does not begin with `/`, or is a pattern
  */
@@ -17,10 +18,10 @@ export function pathMatcher(path: string | undefined): (requestPath: string) => 
       `"path" is no pattern: it is compared as it stands, so ${JSON.stringify(path)} would match nothing. Leave it out and mount the middleware on the route.`,
     )
   }
-  const wanted = withoutSlash(path)
-  return (requestPath) => withoutSlash(requestPath.split(/[?#]/, 1)[0] ?? '') === wanted
+  const wanted = normalized(path)
+  return (requestPath) => normalized(requestPath.split(/[?#]/, 1)[0] ?? '') === wanted
 }
 
-function withoutSlash(path: string): string {
-  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path || '/'
+function normalized(path: string): string {
+  return (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path || '/').toLowerCase()
 }

@@ -49,6 +49,18 @@ describe.each(versions)('%s', (_name, express) => {
     expect(wire.received().toString()).toMatch(/^HTTP\/1\.1 405 [\s\S]*\r\n\r\n$/)
   })
 
+  test('what a route takes for the path is ours: nothing gets past us by another spelling', async () => {
+    const app = express()
+    app.use(githubWebhook({ secret, store: watchedStore(), path }))
+    app.post(path, (_, res) => void res.send('ran'))
+    const server = await listen(app)
+    const forged = delivery('{}', {}, 'another secret')
+    for (const target of [path, `${path}/`, '/WEBHOOKS/GITHUB', '/Webhooks/GitHub/?x=1'])
+      expect([target, (await server.send(forged, target)).status]).toEqual([target, 401])
+    for (const target of [`${path}//`, '/webhooks//github', '/webhooks/githu%62', `/.${path}`])
+      expect([target, (await server.send(forged, target)).status]).toEqual([target, 404])
+  })
+
   test('inside a mounted router the path is the one that the router shows', async () => {
     const store = watchedStore()
     const app = express()

@@ -38,7 +38,7 @@ export type HonoWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = W
 > & {
   /**
    * Answer this path only; other requests go on to the next handler. Compared with the absolute `c.req.path`,
-   * without one trailing slash. @default every request that reaches the middleware
+   * without case and one trailing slash. @default every request that reaches the middleware
    */
   readonly path?: string
   /**

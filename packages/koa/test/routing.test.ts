@@ -100,6 +100,23 @@ describe.each(versions)('%s: where it stands', (_name, Koa) => {
     }
   })
 
+  test('what a route takes for the path is ours: nothing gets past us by another spelling', async () => {
+    const router = new Router()
+    router.post(path, (ctx) => {
+      ctx.body = 'ran'
+    })
+    const guard = githubWebhook({ secret, store: memoryStore(), path })
+    const app = new Koa()
+    app.use(guard)
+    app.use(router.routes())
+    const server = await listen(app)
+    const forged = delivery('{}', {}, 'another secret')
+    for (const target of [path, `${path}/`, '/WEBHOOKS/GITHUB', '/Webhooks/GitHub/?x=1'])
+      expect([target, (await server.send(forged, target)).status]).toEqual([target, 401])
+    for (const target of [`${path}//`, '/webhooks//github', '/webhooks/githu%62', `/.${path}`])
+      expect([target, (await server.send(forged, target)).status]).toEqual([target, 404])
+  })
+
   test('sees a path relative to a koa-mount, and tells the secret lookup the whole', async () => {
     const urls: string[] = []
     const inner = new Koa()

@@ -13,7 +13,7 @@ import { setProperty } from './request.ts'
 
 /** Options that the adapters on node:http share. */
 export interface NodeOnlyOptions {
-  /** Answer this path only. Compared without the query and one trailing slash. @default every path */
+  /** Answer this path only. Compared without case, query and one trailing slash. @default every path */
   readonly path?: string
   /**
    * The answer of a route handler is held until the delivery is settled. Above this many bytes it flows and only its

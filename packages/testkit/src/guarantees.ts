@@ -106,7 +106,7 @@ export const adapterGuaranteeTitles = {
   A14: 'Names that are special to JavaScript are names like any other.',
   A15: 'Refusals are RFC 9457 problems with a stable code, in which nothing of the request is repeated.',
   A16: 'On a `path` mount every method but POST is answered 405 with `Allow: POST`.',
-  A17: 'On a `path` mount the query and one trailing slash make no other path.',
+  A17: 'On a `path` mount the case, the query and one trailing slash make no other path.',
   A18: 'On a `path` mount every other path falls through untouched.',
   A19: 'A copy of a completed delivery is answered 200 before the handler.',
   A20: 'Of 50 simultaneous copies one runs; the others are answered 200 or 202.',
