@@ -1,7 +1,7 @@
 /** A TCP proxy that breaks connections in the ways networks do. */
 import { createServer, type Socket, connect as tcpConnect } from 'node:net'
 
-export interface Proxy {
+export interface TcpProxy {
   readonly host: string
   readonly port: number
   /** Holds every piece back for this long, in both directions. 0 ends it. */
@@ -30,7 +30,7 @@ export interface Proxy {
 export async function startProxy(target: {
   readonly host: string
   readonly port: number
-}): Promise<Proxy> {
+}): Promise<TcpProxy> {
   const pairs = new Set<{ readonly client: Socket; readonly server: Socket }>()
   let delayMs = 0
   let droppedBytes = 0

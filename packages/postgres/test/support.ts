@@ -5,6 +5,7 @@ import {
   postgresStore,
 } from '@webhook-inbox/postgres'
 import pg from 'pg'
+import { onConnection } from '../../../test/services/postgres.ts'
 
 export function keyOf(deliveryId: string): DeliveryKey {
   return { provider: 'github', endpoint: '', deliveryId }
@@ -114,4 +115,15 @@ export async function inTransaction<Client extends PostgresClient>(
     await client.query('ROLLBACK')
     throw error
   }
+}
+
+/** Deadlocks that a database has seen so far. */
+export async function deadlocks(url: string): Promise<number> {
+  return onConnection(url, async (client) => {
+    await client.query('SELECT pg_stat_clear_snapshot()')
+    const { rows } = await client.query<{ deadlocks: string }>(
+      'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
+    )
+    return Number(rows[0]?.deadlocks)
+  })
 }

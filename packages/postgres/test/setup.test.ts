@@ -1,0 +1,188 @@
+import { type PostgresClient, postgresStore, schemaSql } from '@webhook-inbox/postgres'
+import pg from 'pg'
+import postgres from 'postgres'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import {
+  type OwnPostgresServer,
+  onConnection,
+  startPostgres,
+} from '../../../test/services/postgres.ts'
+import { claimOne, entryOf, grant, openStore, quietStore, rejectionOf } from './support.ts'
+
+let server: OwnPostgresServer
+let database: string
+let url: string
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(() => server?.stop())
+beforeEach(async () => {
+  database = await server.createDatabase()
+  url = server.url(database)
+})
+
+async function setupErrorOn(target: string): Promise<string> {
+  const pool = new pg.Pool({ connectionString: target, max: 1 })
+  const error = await rejectionOf(quietStore({ pool }).setup())
+  await pool.end()
+  expect(error).toMatchObject({ code: 'ERR_STORE_SETUP' })
+  return String(error)
+}
+
+describe('setup', () => {
+  it('creates the tables once, from many processes at once, and leaves nothing of its check', async () => {
+    const stores = await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const pool = new pg.Pool({ connectionString: url, max: 2 })
+        return { pool, store: quietStore({ pool, schema: 'inbox' }) }
+      }),
+    )
+    await Promise.all(stores.map(({ store }) => store.setup()))
+    const [first] = stores
+    expect((await first?.store.list())?.records).toEqual([])
+    for (const { pool } of stores) await pool.end()
+  })
+
+  it('is named by the error of a store without its tables', async () => {
+    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    const store = quietStore({ pool })
+    for (const call of [
+      () => claimOne(store, 'a'),
+      () => store.get(entryOf('a').key),
+      () => store.stats(),
+    ]) {
+      const error = await rejectionOf(call())
+      expect(error).toMatchObject({ code: 'ERR_STORE_SETUP' })
+      expect(String(error)).toContain('store.setup()')
+    }
+    await pool.end()
+  })
+
+  it('accepts tables that were made with schemaSql', async () => {
+    await onConnection(url, (client) => client.query(schemaSql({ schema: 'mine', table: 'hooks' })))
+    const { store, close } = await openStore(url, { schema: 'mine', table: 'hooks' })
+    expect((await claimOne(store, 'a')).status).toBe('claimed')
+    await close()
+  })
+
+  it('refuses a foreign table, a newer schema, a wrong encoding and another isolation', async () => {
+    await onConnection(url, (client) => client.query('CREATE TABLE webhook_inbox (id integer)'))
+    expect(await setupErrorOn(url)).toContain(`not this store's`)
+
+    const newer = server.url(await server.createDatabase())
+    await (await openStore(newer)).close()
+    await onConnection(newer, (client) =>
+      client.query('UPDATE webhook_inbox_meta SET schema_version = 99'),
+    )
+    expect(await setupErrorOn(newer)).toContain('update @webhook-inbox/postgres')
+
+    await onConnection(server.url(), async (client) => {
+      await client.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
+      await client.query(
+        `ALTER DATABASE ${database} SET default_transaction_isolation = 'repeatable read'`,
+      )
+    })
+    expect(await setupErrorOn(server.url('latin'))).toContain('LATIN1')
+    expect(await setupErrorOn(url)).toContain('read committed')
+  })
+
+  it('tells a role without rights what it needs', async () => {
+    await (await openStore(url)).close()
+    await onConnection(url, (client) =>
+      client.query(
+        `CREATE ROLE weak_${database} LOGIN; GRANT USAGE ON SCHEMA public TO weak_${database}`,
+      ),
+    )
+    const weak = new URL(url)
+    weak.username = `weak_${database}`
+    expect(await setupErrorOn(weak.href)).toContain('Grant it USAGE')
+  })
+
+  it('warns of a server that goes on after the store has given up, or forgets commits', async () => {
+    const heard: string[] = []
+    const warned = async (target: string) => {
+      heard.length = 0
+      const pool = new pg.Pool({ connectionString: target, max: 1 })
+      await postgresStore({ pool, onWarning: (message) => heard.push(message) }).setup()
+      await pool.end()
+      return heard.join(' ')
+    }
+    expect(await warned(url)).toContain('statement_timeout is off')
+    await onConnection(server.url(), async (client) => {
+      await client.query(`ALTER DATABASE ${database} SET statement_timeout = '1500ms'`)
+      await client.query(`ALTER DATABASE ${database} SET synchronous_commit = off`)
+    })
+    expect(await warned(url)).toMatch(/^synchronous_commit is off[^]*(?<!statement_timeout.*)$/)
+  })
+
+  it('finds a client that does not send what it is asked to send', async () => {
+    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    await quietStore({ pool }).setup()
+    const deaf: PostgresClient = {
+      query: (text, values) =>
+        text.includes('_complete_1')
+          ? Promise.resolve({ rows: [{ n: '1', answer: 'lost' }] })
+          : pool.query(text, values),
+    }
+    expect(await rejectionOf(quietStore({ pool: deaf }).setup())).toMatchObject({
+      code: 'ERR_STORE_SETUP',
+      message: expect.stringContaining('self-check'),
+    })
+    await pool.end()
+  })
+})
+
+it('works on postgres.js by two lines', async () => {
+  const sql = postgres(url, { max: 3, onnotice: () => {} })
+  const pool: PostgresClient = {
+    query: async (text, values = []) => ({ rows: await sql.unsafe(text, values) }),
+  }
+  const store = quietStore({ pool })
+  await store.setup()
+  const hold = await grant(store, 'd')
+  await sql.begin(async (transaction) => {
+    const tx: PostgresClient = {
+      query: async (text, values = []) => ({ rows: await transaction.unsafe(text, values) }),
+    }
+    expect(await store.complete(hold, { retentionMs: 60_000 }, tx)).toBe('ok')
+  })
+  expect((await claimOne(store, 'd')).status).toBe('completed')
+  const body = Uint8Array.from({ length: 256 }, (_, byte) => byte)
+  await claimOne(store, 'q', { mode: 'queued', payload: { body, headers: { a: '"' } } })
+  const [taken] = await store.take({ limit: 1, leaseMs: 1000, deadRetentionMs: 1000 })
+  expect(taken?.payload).toEqual({ body, headers: { a: '"' } })
+  await sql.end()
+})
+
+describe('a completed record', () => {
+  it('costs at most 220 bytes with its indexes', async () => {
+    const { store, pool, close } = await openStore(url, { timeoutMs: 10_000 })
+    const records = 12_000
+    let next = 0
+    async function deliver(): Promise<void> {
+      while (next < records) {
+        next += 1
+        const deliveryId = crypto.randomUUID()
+        const key = { provider: 'github', endpoint: '512345678', deliveryId }
+        const details = {
+          event: 'pull_request',
+          action: 'opened',
+          fingerprint: deliveryId.replaceAll('-', '').repeat(2),
+        }
+        const hold = await grant(store, deliveryId, { key, ...details })
+        await store.complete(hold, { retentionMs: 30 * 86_400_000 })
+        // The server of this test has no autovacuum: what its settings in the tables would do.
+        if (next % 1200 === 0) await pool.query('VACUUM webhook_inbox')
+      }
+    }
+    await Promise.all(Array.from({ length: 16 }, deliver))
+    await pool.query('VACUUM webhook_inbox')
+    const { rows } = await pool.query<Record<string, number>>(`SELECT
+      (pg_total_relation_size('webhook_inbox') / ${records})::integer AS total,
+      (pg_relation_size('webhook_inbox') / ${records})::integer AS heap,
+      (pg_relation_size('webhook_inbox_key') / ${records})::integer AS key`)
+    console.log(rows)
+    expect(rows[0]?.total).toBeLessThanOrEqual(220)
+    await close()
+  })
+})
