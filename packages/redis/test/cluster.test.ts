@@ -11,6 +11,8 @@ import {
   newPrefix,
   openCluster,
   sleep,
+  tickMs,
+  waitingRunner,
   watchWrites,
 } from './support.ts'
 
@@ -20,34 +22,31 @@ beforeAll(async () => {
 })
 afterAll(() => cluster?.stop())
 
-storeGuarantees(
-  { describe, it: it.concurrent, expect },
-  {
-    name: 'redisStore on a cluster',
-    features: ['second', 'writes'],
-    tickMs: 100,
-    async create() {
-      const client = openCluster(cluster.addresses)
-      const prefix = newPrefix()
-      const watcher = await watchWrites(
-        cluster.nodes.map(({ url }) => url),
-        prefix,
-      )
-      const store = redisStore({ client, prefix, timeoutMs: 10_000 })
-      return {
-        store,
-        second: async () => redisStore({ client, prefix, timeoutMs: 10_000 }),
-        advance: sleep,
-        writes: () => watcher.count(),
-        async close() {
-          await store.close()
-          client.disconnect()
-          watcher.close()
-        },
-      }
-    },
+storeGuarantees(waitingRunner, {
+  name: 'redisStore on a cluster',
+  features: ['second', 'writes'],
+  tickMs,
+  async create() {
+    const client = openCluster(cluster.addresses)
+    const prefix = newPrefix()
+    const watcher = await watchWrites(
+      cluster.nodes.map(({ url }) => url),
+      prefix,
+    )
+    const store = redisStore({ client, prefix, timeoutMs: 10_000 })
+    return {
+      store,
+      second: async () => redisStore({ client, prefix, timeoutMs: 10_000 }),
+      advance: sleep,
+      writes: () => watcher.count(),
+      async close() {
+        await store.close()
+        client.disconnect()
+        watcher.close()
+      },
+    }
   },
-)
+})
 
 describe.each(majors)('a cluster by $name', ({ openCluster: openMajor }) => {
   it.each([false, true])(
