@@ -6,19 +6,19 @@ export interface QueryAnswer {
   readonly rows: readonly unknown[]
 }
 
+/** A value of a statement: text, also for numbers and arrays, or bytes. */
+export type SqlValue = string | Uint8Array | null
+
 /**
  * The part of a Postgres client that the store uses: one statement with `$1`, `$2` … and its values. A `pg` Pool, a
  * `pg` Client and PGlite fit as they are.
  */
 export interface PostgresClient {
-  query(text: string, values?: unknown[]): Promise<QueryAnswer>
+  query(text: string, values?: SqlValue[]): Promise<QueryAnswer>
 }
 
 /** One row as the driver gave it, by column name. */
 export type SqlRow = Readonly<Record<string, unknown>>
-
-/** Values of statements: text parameters, whole numbers as text, bytes. */
-export type SqlValue = string | Uint8Array | null
 
 /** Sends one statement. */
 export type Send = (text: string, values?: readonly SqlValue[]) => Promise<readonly SqlRow[]>

@@ -97,7 +97,8 @@ export function functionTexts(tables: Tables): readonly string[] {
     }),
     settleFunction(tables, 'complete', {
       letter: 'c',
-      set: `state = 'c', settled_by = NULL, code = NULL, updated_at = ask.now, until_at = NULL, due_at = NULL,
+      // The fence alone tells who completed it: no other claim of this key has had it, or will.
+      set: `state = 'c', token = NULL, settled_by = NULL, code = NULL, updated_at = ask.now, until_at = NULL, due_at = NULL,
         keep_s = ask.keep_s, has_payload = row.has_payload AND ask.payload_keep IS NOT NULL,
         has_result = ask.bytes_length IS NOT NULL`,
       before: completeContents(tables),
@@ -353,13 +354,13 @@ function settleFunction(
   },
 ): string {
   const ask = asked(name)
-  const own = 'row.key = ask.key AND row.token = ask.token AND row.fence = ask.fence'
+  const same = 'row.key = ask.key AND row.fence = ask.fence'
   const lock = (how: string) => `SELECT array_agg(locked.key), bool_or(locked.has_payload)
           INTO held, any_payload
           FROM (
-            SELECT row.key, row.has_payload FROM ${ask} AS ask JOIN ${tables.records} AS row ON ${own}
+            SELECT row.key, row.has_payload FROM ${ask} AS ask JOIN ${tables.records} AS row ON ${same}
             -- As text, so that the index of what is open, which also has all of these, is not asked.
-            WHERE row.state::text = 'r'
+            WHERE row.state::text = 'r' AND row.token = ask.token
             ORDER BY row.key
             ${how}
           ) AS locked;`
@@ -386,7 +387,8 @@ function settleFunction(
             WHEN ${settled} = ${letter === undefined ? 'NULL' : `'${letter}'`} THEN 'already'
             ELSE 'lost'
           END
-        FROM ${ask} AS ask LEFT JOIN ${tables.records} AS row ON ${own}
+        FROM ${ask} AS ask LEFT JOIN ${tables.records} AS row ON ${same}
+          AND (row.token = ask.token OR row.state = 'c')
         WHERE held IS NULL OR NOT ask.key = ANY (held);`,
   })
 }

@@ -1,2 +1,2 @@
-export type { PostgresClient, QueryAnswer } from './client.ts'
+export type { PostgresClient, QueryAnswer, SqlValue } from './client.ts'
 export { type PostgresStoreOptions, postgresStore, schemaSql } from './postgres-store.ts'

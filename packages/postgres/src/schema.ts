@@ -51,10 +51,10 @@ function migrations(tables: Tables): readonly (readonly string[])[] {
   return [
     [
       // Columns in the order of their alignment: eight bytes, four, two, one, then those of any length. Times are epoch
-      // milliseconds. A completed record holds NULL in until_at and due_at, which costs nothing.
+      // milliseconds. A completed record holds NULL in token, until_at and due_at, which costs nothing.
       `CREATE TABLE ${records} (
         fence bigint NOT NULL,
-        token bigint NOT NULL,
+        token bigint,
         created_at bigint NOT NULL,
         updated_at bigint NOT NULL,
         until_at bigint,

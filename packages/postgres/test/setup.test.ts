@@ -112,7 +112,9 @@ describe('setup', () => {
       await client.query(`ALTER DATABASE ${database} SET statement_timeout = '1500ms'`)
       await client.query(`ALTER DATABASE ${database} SET synchronous_commit = off`)
     })
-    expect(await warned(url)).toMatch(/^synchronous_commit is off[^]*(?<!statement_timeout.*)$/)
+    const warning = await warned(url)
+    expect(warning).toContain('synchronous_commit is off')
+    expect(warning).not.toContain('statement_timeout')
   })
 
   it('finds a client that does not send what it is asked to send', async () => {
@@ -154,35 +156,40 @@ it('works on postgres.js by two lines', async () => {
   await sql.end()
 })
 
-describe('a completed record', () => {
-  it('costs at most 220 bytes with its indexes', async () => {
-    const { store, pool, close } = await openStore(url, { timeoutMs: 10_000 })
-    const records = 12_000
-    let next = 0
-    async function deliver(): Promise<void> {
-      while (next < records) {
-        next += 1
+it('keeps a completed record in at most 220 bytes, indexes included', async () => {
+  const { store, pool, close } = await openStore(url, { timeoutMs: 10_000 })
+  const details = { event: 'pull_request', action: 'opened' }
+
+  async function deliver(records: number): Promise<number> {
+    let begun = 0
+    const one = async () => {
+      while (begun < records) {
+        begun += 1
+        const isRound = begun % 1000 === 0
         const deliveryId = crypto.randomUUID()
-        const key = { provider: 'github', endpoint: '512345678', deliveryId }
-        const details = {
-          event: 'pull_request',
-          action: 'opened',
+        const hold = await grant(store, deliveryId, {
+          ...details,
+          key: { provider: 'github', endpoint: '512345678', deliveryId },
           fingerprint: deliveryId.replaceAll('-', '').repeat(2),
-        }
-        const hold = await grant(store, deliveryId, { key, ...details })
+        })
         await store.complete(hold, { retentionMs: 30 * 86_400_000 })
-        // The server of this test has no autovacuum: what its settings in the tables would do.
-        if (next % 1200 === 0) await pool.query('VACUUM webhook_inbox')
+        // What autovacuum does with the settings of the tables; this server has none.
+        if (isRound) await pool.query('VACUUM webhook_inbox')
       }
     }
-    await Promise.all(Array.from({ length: 16 }, deliver))
+    await Promise.all(Array.from({ length: 16 }, one))
     await pool.query('VACUUM webhook_inbox')
-    const { rows } = await pool.query<Record<string, number>>(`SELECT
-      (pg_total_relation_size('webhook_inbox') / ${records})::integer AS total,
-      (pg_relation_size('webhook_inbox') / ${records})::integer AS heap,
-      (pg_relation_size('webhook_inbox_key') / ${records})::integer AS key`)
-    console.log(rows)
-    expect(rows[0]?.total).toBeLessThanOrEqual(220)
-    await close()
-  })
+    const { rows } = await pool.query<{ bytes: string }>(
+      `SELECT pg_total_relation_size('webhook_inbox') AS bytes`,
+    )
+    return Number(rows[0]?.bytes)
+  }
+
+  // The pages of a tree split in waves: from one size to twice that is a whole wave.
+  const records = 10_000
+  const before = await deliver(records)
+  const after = await deliver(records)
+  expect((after - before) / records).toBeLessThanOrEqual(220)
+  expect((after - before) / records).toBeGreaterThan(150)
+  await close()
 })
