@@ -1,10 +1,13 @@
 /** How texts are kept in a record: short, and so that every string comes back as it was. */
 import type { DeliveryKey, StoredPayload } from '@webhook-inbox/core'
 
-/** A token or fingerprint as bytes. Hex digests, the usual case, take half of their length. */
-export function packText(text: string): Buffer {
+/**
+ * A token or fingerprint as bytes, written in hex. Hex digests, the usual case, take half of their length as bytes;
+ * other texts are JSON behind a mark.
+ */
+export function packText(text: string): string {
   const isHex = text.length % 2 === 0 && /^[0-9a-f]+$/.test(text)
-  return isHex ? Buffer.from(`00${text}`, 'hex') : Buffer.from(`t${JSON.stringify(text)}`)
+  return isHex ? `00${text}` : `74${Buffer.from(JSON.stringify(text)).toString('hex')}`
 }
 
 export function unpackText(packed: Buffer): string {

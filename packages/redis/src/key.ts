@@ -1,5 +1,6 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { DeliveryKey } from '@webhook-inbox/core'
+import { packKey } from './encoding.ts'
 
 /** Characters of the digest that ends the name of a record. Lua cuts it off by this length. */
 export const idLength = 22
@@ -16,7 +17,7 @@ export interface Shard {
 /** Where the record of a delivery is. */
 export interface Place {
   readonly shard: number
-  /** 128 bits of SHA-256 over the parts of the key, in base64url. */
+  /** 132 bits of SHA-256 over the parts of the key, in base64url. */
   readonly id: string
 }
 
@@ -30,13 +31,17 @@ export function shardsOf(prefix: string, count: number): readonly Shard[] {
   })
 }
 
-export function placeOf({ provider, endpoint, deliveryId }: DeliveryKey, shards: number): Place {
-  // Length-prefixed, so that no choice of parts can spell another key; UTF-16, so that lone surrogates count.
-  const digest = createHash('sha256')
-    .update(`${provider.length}:${provider}${endpoint.length}:${endpoint}${deliveryId}`, 'utf16le')
-    .digest()
-  return {
-    shard: digest.readUInt32BE(28) % shards,
-    id: digest.toString('base64url', 0, 16),
-  }
+export function placeOf(key: DeliveryKey, shards: number): Place {
+  // In JSON no choice of parts can spell another key.
+  const digest = hash('sha256', packKey(key), 'base64url')
+  return { shard: numberOf(digest.slice(-4, -1)) % shards, id: digest.slice(0, idLength) }
+}
+
+const base64url = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+/** The number that base64url digits write: 18 bits of three. */
+function numberOf(digits: string): number {
+  let number = 0
+  for (const digit of digits) number = number * 64 + base64url.indexOf(digit)
+  return number
 }

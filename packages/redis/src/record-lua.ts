@@ -158,16 +158,20 @@ local function attach(r, body, headers)
   return true
 end
 
--- At least the time in microseconds, so that it grows also when Redis has lost its memory.
+-- At least the time in microseconds, so that it grows also when Redis has lost its memory. most is how many one script
+-- can give: they are reserved before the first is given.
 local lastFence
-local function grant(r, token, lease, most)
+local function nextFence(previous, most)
   if not lastFence then
     lastFence = tonumber(redis.call('GET', fence) or '0')
-    -- Reserved before anything is granted.
     redis.call('SET', fence, digits(math.max(lastFence, nowUs) + most))
   end
-  lastFence = math.max(lastFence + 1, r.fence + 1, nowUs)
-  r.token, r.fence, r.attempt, r.due, r.settledBy = token, lastFence, r.attempt + 1, now + lease, false
+  lastFence = math.max(lastFence + 1, previous + 1, nowUs)
+  return lastFence
+end
+
+local function grant(r, token, lease, most)
+  r.token, r.fence, r.attempt, r.due, r.settledBy = token, nextFence(r.fence, most), r.attempt + 1, now + lease, false
   change(r, 'r')
 end
 

@@ -179,19 +179,20 @@ function settler(connection: Connection, script: Script): (call: Call) => Promis
       // A resent call waits for the first, and is then told "already".
       keyOf: ({ id, token }) => `${id} ${token}`,
       sizeOf: ({ bytes }) => bytes.reduce((sum, part) => sum + part.length, 0),
+      maxInFlight: 1,
       timeoutMs,
       async send(calls) {
         const args: (Buffer | string)[] = []
         const tokens = calls.map(({ token }) => packText(token))
         const list = calls.map(({ fence, rest, bytes }, index) => {
-          const own = [tokens[index]?.length ?? 0, fence, ...rest(args.length + 3)]
+          const own = [(tokens[index]?.length ?? 0) / 2, fence, ...rest(args.length + 3)]
           args.push(...bytes)
           return own
         })
         const keys = calls.map(({ id }) => `${shard.base}${id}`)
         const reply = await connection.run(script, shard, keys, [
           JSON.stringify(list),
-          Buffer.concat(tokens),
+          Buffer.from(tokens.join(''), 'hex'),
           ...args,
         ])
         return textOf(reply).split(' ').map(readWord)

@@ -77,7 +77,7 @@ export function createTake(connection: Connection): Take {
   ): Promise<readonly TakenDelivery[]> {
     const tokens = Array.from({ length: limit }, () => crypto.randomUUID().replaceAll('-', ''))
     const asked = JSON.stringify([limit, leaseMs, maxAttempts, deadRetentionMs])
-    const args = [asked, ...tokens.map(packText)]
+    const args = [asked, ...tokens.map((token) => Buffer.from(packText(token), 'hex'))]
     const reply = await connection.run(takeScript, shard, [], args, { replicate: true })
     return listOf(reply).map((row, index) => {
       const [fence, attempt, created, names, about, body, headers] = listOf(row)
@@ -129,7 +129,7 @@ async function whatCame<T>(calls: readonly Promise<T>[]): Promise<readonly (T | 
 }
 
 /** Deals out `limit` over the shards, as evenly as what is due there allows. */
-export function share(counts: readonly number[], limit: number): readonly number[] {
+function share(counts: readonly number[], limit: number): readonly number[] {
   const shares = counts.map(() => 0)
   let left = Math.min(
     limit,

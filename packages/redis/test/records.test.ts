@@ -57,8 +57,104 @@ describe('a completed record', () => {
       const kept = await store.get(key)
       expect(kept).toMatchObject({ key, state: 'completed', event, attempt: 1, fence: hold.fence })
     }
-    console.log(`bytes of a completed record: ${sizes.join(', ')}`)
     expect(Math.max(...sizes)).toBeLessThanOrEqual(200)
+  })
+})
+
+describe('texts', () => {
+  it.each([
+    ['event', { event: 'push' }],
+    ['event and action', { event: 'pull_request', action: 'opened' }],
+    ['action alone', { action: 'opened' }],
+    ['neither', {}],
+    ['empty ones', { event: '', action: '' }],
+    ['spaces and brackets', { event: '[a b]', action: ' "c" ' }],
+    ['lone surrogates', { event: '\ud800', action: '\udc00x' }],
+    ['other scripts', { event: '注文', action: '👩‍🚀\u0000' }],
+  ])('of event and action come back exactly: %s', async (_, about) => {
+    const store = redisStore({ client, prefix: newPrefix() })
+    const { hold } = await grantOne(store, entryOf('d-1', about))
+    const open = await store.get(hold.key)
+    expect({ event: open?.event, action: open?.action }).toEqual({
+      event: undefined,
+      action: undefined,
+      ...about,
+    })
+    expect((await store.list()).records).toEqual([open])
+    await store.complete(hold, { retentionMs: day })
+    const done = await store.get(hold.key)
+    expect({ event: done?.event, action: done?.action }).toEqual({
+      event: open?.event,
+      action: open?.action,
+    })
+  })
+
+  it.each(['abc', 'abcd', 'ABCD', '00', 't"', '', '\ud800', 'ü ☕', 'f'.repeat(64)])(
+    'of fingerprints come back exactly: %j',
+    async (fingerprint) => {
+      const store = redisStore({ client, prefix: newPrefix() })
+      const { hold } = await grantOne(store, entryOf('d-1', { fingerprint }))
+      expect((await store.get(hold.key))?.fingerprint).toBe(fingerprint)
+      expect((await claimOne(store, entryOf('d-1', { fingerprint }))).fingerprintMatches).toBe(true)
+      const other = entryOf('d-1', { fingerprint: `${fingerprint}00` })
+      expect((await claimOne(store, other)).fingerprintMatches).toBe(false)
+    },
+  )
+
+  it('of keys that differ in lone surrogates alone are different keys, which can be worked on', async () => {
+    const store = redisStore({ client, prefix: newPrefix() })
+    const ids = ['\ud800', '\ud801', '\ufffd']
+    for (const id of ids) {
+      const result = await claimOne(store, entryOf(id, { mode: 'queued', payload }))
+      expect(result).toMatchObject({ status: 'pending', fresh: true })
+    }
+    const taken = await store.take({ limit: 10, leaseMs: 1000, deadRetentionMs: 1000 })
+    expect(taken.map(({ hold }) => hold.key.deliveryId).toSorted()).toEqual(ids.toSorted())
+    for (const { hold } of taken)
+      expect(await store.complete(hold, { retentionMs: 1000 })).toBe('ok')
+  })
+
+  it('of tokens are told apart from one another', async () => {
+    const store = redisStore({ client, prefix: newPrefix() })
+    const tokens = ['ab', 'AB', 'abc', '00ab', '"ab"', '~'.repeat(64), '7422']
+    for (const token of tokens) await grantOne(store, entryOf(`of ${token}`, { token }))
+    for (const owner of tokens) {
+      for (const token of tokens) {
+        const again = await claimOne(store, entryOf(`of ${owner}`, { token }))
+        expect(again.status).toBe(token === owner ? 'claimed' : 'processing')
+      }
+    }
+  })
+})
+
+describe('a batch of copies', () => {
+  it('leaves each record in one index only, whatever comes together', async () => {
+    const prefix = newPrefix()
+    const store = redisStore({ client, prefix, shards: 1 })
+    // Those of one key are asked in the order of their tokens.
+    const inline = entryOf('d-1', { token: 'a' })
+    const results = await store.claim([
+      inline,
+      entryOf('d-1', { token: 'b', mode: 'queued', payload }),
+      entryOf('d-2', { token: 'a', mode: 'queued', payload }),
+      entryOf('d-2', { token: 'b' }),
+    ])
+    expect(results.map(({ status }) => status)).toEqual([
+      'claimed',
+      'processing',
+      'pending',
+      'claimed',
+    ])
+    const base = `{${prefix}:0}:`
+    expect(await client.scard(`${base}running`)).toBe(0)
+    expect(await client.zcard(`${base}open`)).toBe(2)
+    expect((await store.stats()).states).toMatchObject({ pending: 0, processing: 2 })
+    const [first] = results
+    if (first?.status !== 'claimed') throw new Error('The first had to be granted.')
+    const hold = { key: inline.key, token: inline.token, fence: first.fence }
+    expect(await store.complete(hold, { retentionMs: day })).toBe('ok')
+    expect(await client.zcard(`${base}open`)).toBe(1)
+    expect(await client.zcard(`${base}index`)).toBe(1)
   })
 })
 

@@ -146,10 +146,10 @@ export function sleep(ms: number): Promise<void> {
 }
 
 /** Milliseconds of a tick of the suites: the clock of Redis cannot be moved, so they wait. */
-export const tickMs = 60
+export const tickMs = 100
 
 /**
- * A runner whose tests wait side by side. One that fails while the machine stood still for a tick, so that leases ended
+ * A runner whose tests wait side by side. One that fails while the machine was held up, so that leases ended
  * under it, has shown nothing and is run again.
  */
 export const waitingRunner: Runner = {
@@ -162,7 +162,7 @@ export const waitingRunner: Runner = {
         try {
           return await body()
         } catch (error) {
-          if (watch.longestMs() < tickMs || runs === 5) throw error
+          if (watch.longestMs() < tickMs / 3 || runs === 5) throw error
         } finally {
           watch.stop()
         }
