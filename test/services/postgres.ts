@@ -150,8 +150,10 @@ const quickSettings = {
   full_page_writes: 'off',
   max_connections: '200',
   shared_buffers: '64MB',
-  // It takes transaction ids by itself, which tests count.
+  // What the server writes by itself is what tests of writing must not see.
   autovacuum: 'off',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
   log_min_messages: 'warning',

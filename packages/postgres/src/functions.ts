@@ -12,7 +12,7 @@
 import type { Tables } from './schema.ts'
 import { clock, keyOf } from './sql.ts'
 
-/** An array parameter: its name, its type and its name in the rows of {@link askedRows}. */
+/** A column of the entries: its name and its type. The parameter is an array with the name in the plural. */
 export type Parameter = readonly [name: string, type: string]
 
 const keyParameters: readonly Parameter[] = [
@@ -32,8 +32,10 @@ const bytesParameters: readonly Parameter[] = [
   ['bytes_length', 'integer'],
 ]
 
-/** The arrays of each function, in order; behind them come the bytes of all entries, and what {@link call} adds. */
-export const parametersOf = {
+export type FunctionName = 'claim' | 'renew' | 'complete' | 'fail' | 'release'
+
+/** The arrays of each function, in order; behind them come the bytes of all entries and, but for claims, `waits`. */
+export const parametersOf: Readonly<Record<FunctionName, readonly Parameter[]>> = {
   claim: [
     ...keyParameters,
     ['token', 'bigint'],
@@ -63,9 +65,7 @@ export const parametersOf = {
     ...bytesParameters,
   ],
   release: holdParameters,
-} as const satisfies Record<string, readonly Parameter[]>
-
-export type FunctionName = keyof typeof parametersOf
+}
 
 /** Bits of the parameter `flags` of a claim. */
 export const flag = { queued: 1, respectsBackoff: 2, redeliversDead: 4, isUuid: 8 } as const

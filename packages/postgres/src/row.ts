@@ -60,13 +60,13 @@ const stateOfLetter: Readonly<Record<string, DeliveryState>> = {
 }
 
 /** The letter of a state in the table. */
-export const letterOf = {
+export const letterOf: Readonly<Record<DeliveryState, string>> = {
   pending: 'p',
   processing: 'r',
   completed: 'c',
   failed: 'f',
   dead: 'd',
-} as const satisfies Record<DeliveryState, string>
+}
 
 export function readState(row: SqlRow): DeliveryState {
   const state = stateOfLetter[text(row, 'state')]
