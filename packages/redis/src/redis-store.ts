@@ -25,8 +25,9 @@ export interface RedisStoreOptions {
    */
   readonly prefix?: string
   /**
-   * Over how many hash slots the records are spread, so that a cluster shares them out: 1 to 256. It is fixed for the
-   * life of the data: with another number no record would be found again, and `setup()` refuses it. @default 16
+   * Over how many hash slots the records are spread, so that a cluster shares them out: 1 to 256. Few make larger
+   * batches; a cluster wants about five for each primary. It is fixed for the life of the data: with another number no
+   * record would be found again, and `setup()` refuses it. @default 4
    */
   readonly shards?: number
   /** How long one call may take before it throws `ERR_STORE_UNAVAILABLE`. Keep it below the inbox's `storeTimeoutMs`. @default 1500 */
@@ -120,7 +121,7 @@ function readOptions(options: RedisStoreOptions) {
     'waitForReplicas',
     'onWarning',
   ])
-  const { client, prefix = 'webhook-inbox', shards = 16, timeoutMs = 1500 } = options
+  const { client, prefix = 'webhook-inbox', shards = 4, timeoutMs = 1500 } = options
   const { waitForReplicas, onWarning = warnProcess } = options
   if (!isRedisClient(client)) throw optionError(`${where}: ${whatInstead(client)}`)
   if (typeof prefix !== 'string' || !/^[\w:.-]{1,64}$/.test(prefix))
@@ -128,7 +129,7 @@ function readOptions(options: RedisStoreOptions) {
       `${where}: "prefix" must be 1 to 64 letters, digits, "_", "-", "." or ":", for instance 'webhook-inbox'.`,
     )
   if (!isWhole(shards, 256))
-    throw optionError(`${where}: "shards" must be a whole number from 1 to 256, for instance 16.`)
+    throw optionError(`${where}: "shards" must be a whole number from 1 to 256, for instance 4.`)
   if (!isWhole(timeoutMs, 60_000))
     throw optionError(
       `${where}: "timeoutMs" must be a whole number of milliseconds from 1 to 60000, for instance 1500.`,

@@ -33,10 +33,10 @@ storeGuarantees(waitingRunner, {
       cluster.nodes.map(({ url }) => url),
       prefix,
     )
-    const store = redisStore({ client, prefix, timeoutMs: 10_000 })
+    const store = redisStore({ client, prefix, shards: 16, timeoutMs: 10_000 })
     return {
       store,
-      second: async () => redisStore({ client, prefix, timeoutMs: 10_000 }),
+      second: async () => redisStore({ client, prefix, shards: 16, timeoutMs: 10_000 }),
       advance: sleep,
       writes: () => watcher.count(),
       async close() {
@@ -55,7 +55,12 @@ describe.each(majors)('a cluster by $name', ({ openCluster: openMajor }) => {
       const client = openMajor(cluster.addresses, { enableAutoPipelining })
       const prefix = newPrefix()
       const warnings: string[] = []
-      const store = redisStore({ client, prefix, onWarning: ({ code }) => warnings.push(code) })
+      const store = redisStore({
+        client,
+        prefix,
+        shards: 16,
+        onWarning: ({ code }) => warnings.push(code),
+      })
       await store.setup()
       // One for each node would tell nobody more.
       expect(warnings).toEqual(['persistence'])
@@ -79,7 +84,7 @@ describe.each(majors)('a cluster by $name', ({ openCluster: openMajor }) => {
 
 it('goes on with the other shards while a node is down, and with all when it is back', async () => {
   const client = openCluster(cluster.addresses)
-  const store = redisStore({ client, prefix: newPrefix(), timeoutMs: 500 })
+  const store = redisStore({ client, prefix: newPrefix(), shards: 16, timeoutMs: 500 })
   const payload = { body: new Uint8Array([1]), headers: {} }
   const ids = Array.from({ length: 60 }, (_, index) => `d-${index}`)
   await store.claim(ids.map((id) => entryOf(id, { mode: 'queued', payload })))
