@@ -220,6 +220,17 @@ describe('retry and retention', () => {
     expect(third).toMatchObject({ status: 'dead', answer: { status: 202 } })
   })
 
+  it('keeps a delivery whose last owner died as long as any dead one', async () => {
+    const clock = { now: 1_000_000 }
+    const store = memoryStore({ now: () => clock.now })
+    const retention = { deadMs: 5000, unfinishedMs: 90_000 }
+    const receiver = receiverOf({ store, retention, retry: { maxAttempts: 1 } })
+    const { webhook } = claimedOf(await receiver.receive(signed('{}'), undefined))
+    clock.now += 31_000
+    expect((await receiver.receive(signed('{}'), undefined)).status).toBe('dead')
+    expect((await store.get(webhook.key))?.purgeAt?.getTime()).toBe(clock.now + 5000)
+  })
+
   it('keeps completed ids 30 days and never less than the provider asks for', async () => {
     const day = 86_400_000
     const clock = { now: 1_000_000 }
