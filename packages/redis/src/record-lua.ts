@@ -37,7 +37,7 @@ export const bandMs: number = 2 ** 42
 
 // Redis changes nothing of a script that meets full memory at its first write. Removing comes first where a record
 // gets smaller: completing goes on when memory is full.
-export const recordLua = `
+export const recordLua: string = `
 local ${shardKeys.join(', ')} = unpack(KEYS, 1, ${shardKeys.length})
 local function record(i) return KEYS[${shardKeys.length} + i] end
 local time = redis.call('TIME')
