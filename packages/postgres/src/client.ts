@@ -27,7 +27,6 @@ export type Send = (text: string, values?: readonly SqlValue[]) => Promise<reado
 interface PooledClient extends PostgresClient {
   release(error?: boolean | Error): void
   on(event: 'error', listener: () => void): unknown
-  removeListener(event: 'error', listener: () => void): unknown
 }
 
 /** What a `pg` Pool can do beyond one query. */
@@ -105,8 +104,7 @@ async function throughPool(
       `No database connection was free within ${timeoutMs} ms; the statement was not sent.`,
     )
   }
-  // The error of a broken connection also comes as an event; unheard it would end the process.
-  connection.on('error', ignore)
+  listenForGood(connection)
   let broken: unknown
   try {
     const answer = await within(
@@ -120,12 +118,19 @@ async function throughPool(
     if (sqlStateOf(error) === undefined) broken = error
     throw error
   } finally {
-    if (broken === undefined) connection.removeListener('error', ignore)
     connection.release(broken !== undefined)
   }
 }
 
-function ignore(): void {}
+const heard = new WeakSet<PooledClient>()
+
+// The error of a broken connection comes as an event too, also when a pool that is being ended has let go of it; unheard
+// it would end the process. The pool tells its own listeners all the same.
+function listenForGood(connection: PooledClient): void {
+  if (heard.has(connection)) return
+  heard.add(connection)
+  connection.on('error', () => {})
+}
 
 async function within<T>(work: Promise<T>, timeoutMs: number): Promise<T | typeof late> {
   let timer: ReturnType<typeof setTimeout> | undefined

@@ -1,5 +1,5 @@
 import { hasCode, type Store } from '@webhook-inbox/core'
-import pg from 'pg'
+import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
   type OwnPostgresServer,
@@ -7,7 +7,7 @@ import {
   startPostgres,
 } from '../../../test/services/postgres.ts'
 import { startProxy, type TcpProxy } from '../../../test/services/proxy.ts'
-import { claimOne, entryOf, grant, quietStore, rejectionOf } from './support.ts'
+import { claimOne, entryOf, grant, openPool, quietStore, rejectionOf } from './support.ts'
 
 const timeoutMs = 700
 
@@ -33,10 +33,7 @@ beforeEach(async () => {
   unhandled = []
   database = await server.createDatabase()
   proxy = await startProxy(server)
-  pool = new pg.Pool({
-    connectionString: `postgres://postgres@${proxy.host}:${proxy.port}/${database}`,
-    max: 4,
-  })
+  pool = openPool(`postgres://postgres@${proxy.host}:${proxy.port}/${database}`, 4)
   store = quietStore({ pool, timeoutMs })
   await store.setup()
 })
@@ -181,7 +178,7 @@ describe('the server', () => {
     await onConnection(server.url(), (client) =>
       client.query(`ALTER DATABASE ${database} SET statement_timeout = '100ms'`),
     )
-    await using other = await openPool(server.url(database), 1)
+    await using other = await disposablePool(server.url(database), 1)
     const limited = quietStore({ pool: other.pool, timeoutMs })
     const hold = await grant(store, 'locked')
     await onConnection(server.url(database), async (client) => {
@@ -198,7 +195,7 @@ describe('the server', () => {
     await onConnection(server.url(), (client) =>
       client.query(`ALTER DATABASE ${database} SET default_transaction_read_only = on`),
     )
-    await using other = await openPool(server.url(database), 1)
+    await using other = await disposablePool(server.url(database), 1)
     const replica = quietStore({ pool: other.pool, timeoutMs })
     await expectUnavailable(claimOne(replica, 'a'))
     expect(await rejectionOf(replica.setup())).toMatchObject({
@@ -210,7 +207,7 @@ describe('the server', () => {
 
 describe('a pool', () => {
   it('that has no connection left answers within the time, and never sends what it gave up', async () => {
-    await using only = await openPool(server.url(database), 1)
+    await using only = await disposablePool(server.url(database), 1)
     const starved = quietStore({ pool: only.pool, timeoutMs: 200 })
     const taken = await only.pool.connect()
     const startedAtMs = performance.now()
@@ -223,7 +220,7 @@ describe('a pool', () => {
   })
 })
 
-async function openPool(connectionString: string, max: number) {
-  const opened = new pg.Pool({ connectionString, max })
+async function disposablePool(connectionString: string, max: number) {
+  const opened = openPool(connectionString, max)
   return { pool: opened, [Symbol.asyncDispose]: () => opened.end() }
 }

@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import type { PostgresClient } from '@webhook-inbox/postgres'
 import { type StoreFeature, storeGuarantees } from '@webhook-inbox/testkit'
-import pg from 'pg'
+import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type PgBouncer, startPgBouncer } from '../../../test/services/pgbouncer.ts'
 import {
@@ -9,7 +9,14 @@ import {
   type PostgresServer,
   postgresTargets,
 } from '../../../test/services/postgres.ts'
-import { clockSearchPath, inTransaction, movableClock, moveClock, quietStore } from './support.ts'
+import {
+  clockSearchPath,
+  inTransaction,
+  movableClock,
+  moveClock,
+  openPool,
+  quietStore,
+} from './support.ts'
 
 const runner = { describe, it, expect }
 const features: readonly StoreFeature[] = ['second', 'transactions', 'writes']
@@ -76,8 +83,8 @@ for (const target of postgresTargets()) {
         for (const statement of movableClock) await client.query(statement)
         await client.query(`ALTER DATABASE ${database} SET search_path = ${clockSearchPath}`)
       })
-      direct = new pg.Pool({ connectionString: server.url(database), max: 4 })
-      pooled = new pg.Pool({ connectionString: pgBouncer.url(database), max: 8 })
+      direct = openPool(server.url(database), 4)
+      pooled = openPool(pgBouncer.url(database), 8)
     })
     afterAll(async () => {
       await direct?.end()

@@ -1,12 +1,11 @@
 import type { Hold, Store } from '@webhook-inbox/core'
-import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   onConnection,
   type PostgresServer,
   postgresTargets,
 } from '../../../test/services/postgres.ts'
-import { claimOne, deadlocks, entryOf, grant, openStore, quietStore } from './support.ts'
+import { claimOne, deadlocks, entryOf, grant, openPool, openStore, quietStore } from './support.ts'
 
 for (const target of postgresTargets()) {
   describe(target.name, () => {
@@ -19,7 +18,7 @@ for (const target of postgresTargets()) {
     it('lets 8 writers send overlapping batches of everything without a deadlock', async () => {
       const url = server.url(await server.createDatabase())
       const { close } = await openStore(url)
-      const pools = Array.from({ length: 8 }, () => new pg.Pool({ connectionString: url, max: 4 }))
+      const pools = Array.from({ length: 8 }, () => openPool(url, 4))
       const stores = pools.map((pool) => quietStore({ pool, timeoutMs: 30_000 }))
       const ids = Array.from({ length: 60 }, (_, index) => `d-${index}`)
       let grants = 0

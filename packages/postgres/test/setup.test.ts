@@ -1,5 +1,4 @@
 import { type PostgresClient, postgresStore, schemaSql } from '@webhook-inbox/postgres'
-import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
@@ -7,7 +6,15 @@ import {
   onConnection,
   startPostgres,
 } from '../../../test/services/postgres.ts'
-import { claimOne, entryOf, grant, openStore, quietStore, rejectionOf } from './support.ts'
+import {
+  claimOne,
+  entryOf,
+  grant,
+  openPool,
+  openStore,
+  quietStore,
+  rejectionOf,
+} from './support.ts'
 
 let server: OwnPostgresServer
 let database: string
@@ -22,7 +29,7 @@ beforeEach(async () => {
 })
 
 async function setupErrorOn(target: string): Promise<string> {
-  const pool = new pg.Pool({ connectionString: target, max: 1 })
+  const pool = openPool(target, 1)
   const error = await rejectionOf(quietStore({ pool }).setup())
   await pool.end()
   expect(error).toMatchObject({ code: 'ERR_STORE_SETUP' })
@@ -33,7 +40,7 @@ describe('setup', () => {
   it('creates the tables once, from many processes at once, and leaves nothing of its check', async () => {
     const stores = await Promise.all(
       Array.from({ length: 8 }, async () => {
-        const pool = new pg.Pool({ connectionString: url, max: 2 })
+        const pool = openPool(url, 2)
         return { pool, store: quietStore({ pool, schema: 'inbox' }) }
       }),
     )
@@ -44,7 +51,7 @@ describe('setup', () => {
   })
 
   it('is named by the error of a store without its tables', async () => {
-    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    const pool = openPool(url, 1)
     const store = quietStore({ pool })
     for (const call of [
       () => claimOne(store, 'a'),
@@ -102,7 +109,7 @@ describe('setup', () => {
     const heard: string[] = []
     const warned = async (target: string) => {
       heard.length = 0
-      const pool = new pg.Pool({ connectionString: target, max: 1 })
+      const pool = openPool(target, 1)
       await postgresStore({ pool, onWarning: (message) => heard.push(message) }).setup()
       await pool.end()
       return heard.join(' ')
@@ -118,7 +125,7 @@ describe('setup', () => {
   })
 
   it('finds a client that does not send what it is asked to send', async () => {
-    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    const pool = openPool(url, 1)
     await quietStore({ pool }).setup()
     const deaf: PostgresClient = {
       query: (text, values) =>

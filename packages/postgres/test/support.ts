@@ -64,13 +64,23 @@ export function quietStore(
   return postgresStore({ onWarning: () => {}, ...options })
 }
 
+/**
+ * A pool whose connections may die unheard: `end` is over before they are closed, and then a server that stops tells
+ * them so.
+ */
+export function openPool(connectionString: string, max: number): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max })
+  pool.on('connect', (client) => client.on('error', () => {}))
+  return pool
+}
+
 /** A pool and a store on it, set up; `close` ends both. */
 export async function openStore(
   connectionString: string,
   options: Partial<PostgresStoreOptions> & { readonly max?: number } = {},
 ): Promise<{ readonly store: Store; readonly pool: pg.Pool; close(): Promise<void> }> {
   const { max = 5, ...rest } = options
-  const pool = new pg.Pool({ connectionString, max })
+  const pool = openPool(connectionString, max)
   const store = quietStore({ pool, ...rest })
   await store.setup()
   return {
