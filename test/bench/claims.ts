@@ -6,8 +6,12 @@ import type { ClaimEntry, Store } from '@webhook-inbox/core'
 import { postgresStore } from '@webhook-inbox/postgres'
 import { redisStore } from '@webhook-inbox/redis'
 import { Redis } from 'ioredis'
-import pg from 'pg'
-import { type PostgresServer, postgresKinds, startPostgres } from '../services/postgres.ts'
+import {
+  openPool,
+  type PostgresServer,
+  postgresKinds,
+  startPostgres,
+} from '../services/postgres.ts'
 import { startRedis } from '../services/redis.ts'
 import { type Contender, compare, markdown } from './compare.ts'
 
@@ -52,7 +56,7 @@ function ours(name: string, store: Store): Contender {
 
 async function benchPostgres(server: PostgresServer): Promise<void> {
   const database = await server.createDatabase()
-  const pool = new pg.Pool({ connectionString: server.url(database), max: 10 })
+  const pool = openPool(server.url(database), 10)
   try {
     const store = postgresStore({ pool, onWarning: () => {} })
     await store.setup()

@@ -143,6 +143,17 @@ export async function onConnection<T>(
   }
 }
 
+/**
+ * A pool whose connections may die unheard. `end` is over before the sockets are closed, and a server that stops then
+ * tells them so: those still listed as idle make the pool itself emit the error.
+ */
+export function openPool(connectionString: string, max: number): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max })
+  pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
+  return pool
+}
+
 // What costs time and only matters when the machine itself goes down is off. `synchronous_commit` stays on: without
 // it commits are lost when the server alone is killed.
 const quickSettings = {

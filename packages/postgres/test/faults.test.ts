@@ -4,10 +4,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import {
   type OwnPostgresServer,
   onConnection,
+  openPool,
   startPostgres,
 } from '../../../test/services/postgres.ts'
 import { startProxy, type TcpProxy } from '../../../test/services/proxy.ts'
-import { claimOne, entryOf, grant, openPool, quietStore, rejectionOf } from './support.ts'
+import { claimOne, entryOf, grant, quietStore, rejectionOf } from './support.ts'
 
 const timeoutMs = 700
 

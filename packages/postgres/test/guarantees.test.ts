@@ -6,17 +6,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type PgBouncer, startPgBouncer } from '../../../test/services/pgbouncer.ts'
 import {
   onConnection,
+  openPool,
   type PostgresServer,
   postgresTargets,
 } from '../../../test/services/postgres.ts'
-import {
-  clockSearchPath,
-  inTransaction,
-  movableClock,
-  moveClock,
-  openPool,
-  quietStore,
-} from './support.ts'
+import { clockSearchPath, inTransaction, movableClock, moveClock, quietStore } from './support.ts'
 
 const runner = { describe, it, expect }
 const features: readonly StoreFeature[] = ['second', 'transactions', 'writes']

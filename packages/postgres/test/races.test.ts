@@ -2,10 +2,11 @@ import type { Hold, Store } from '@webhook-inbox/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   onConnection,
+  openPool,
   type PostgresServer,
   postgresTargets,
 } from '../../../test/services/postgres.ts'
-import { claimOne, deadlocks, entryOf, grant, openPool, openStore, quietStore } from './support.ts'
+import { claimOne, deadlocks, entryOf, grant, openStore, quietStore } from './support.ts'
 
 for (const target of postgresTargets()) {
   describe(target.name, () => {

@@ -4,17 +4,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
   type OwnPostgresServer,
   onConnection,
+  openPool,
   startPostgres,
 } from '../../../test/services/postgres.ts'
-import {
-  claimOne,
-  entryOf,
-  grant,
-  openPool,
-  openStore,
-  quietStore,
-  rejectionOf,
-} from './support.ts'
+import { claimOne, entryOf, grant, openStore, quietStore, rejectionOf } from './support.ts'
 
 let server: OwnPostgresServer
 let database: string

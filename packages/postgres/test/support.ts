@@ -4,8 +4,8 @@ import {
   type PostgresStoreOptions,
   postgresStore,
 } from '@webhook-inbox/postgres'
-import pg from 'pg'
-import { onConnection } from '../../../test/services/postgres.ts'
+import type pg from 'pg'
+import { onConnection, openPool } from '../../../test/services/postgres.ts'
 
 export function keyOf(deliveryId: string): DeliveryKey {
   return { provider: 'github', endpoint: '', deliveryId }
@@ -62,16 +62,6 @@ export function quietStore(
   options: Omit<PostgresStoreOptions, 'onWarning'> & Partial<PostgresStoreOptions>,
 ): Store {
   return postgresStore({ onWarning: () => {}, ...options })
-}
-
-/**
- * A pool whose connections may die unheard: `end` is over before they are closed, and then a server that stops tells
- * them so.
- */
-export function openPool(connectionString: string, max: number): pg.Pool {
-  const pool = new pg.Pool({ connectionString, max })
-  pool.on('connect', (client) => client.on('error', () => {}))
-  return pool
 }
 
 /** A pool and a store on it, set up; `close` ends both. */
