@@ -30,7 +30,13 @@ export interface Claim {
     readonly dead: boolean
     /** Stored with the record when it is dead now. */
     readonly deadPayload?: StoredPayload
+    /** When it is due again. @default the inline backoff, or at once */
+    readonly retryInMs?: number
+    /** It is dead when this attempt was that many. @default the inbox's own limit */
+    readonly maxAttempts?: number
   }): Promise<'failed' | 'dead' | 'completed' | 'lost' | 'unavailable'>
+  /** Gives back what never started, or was stopped by a shutdown: the attempt is not counted. Never rejects. */
+  release(): Promise<void>
   abort(reason: AbortReason): void
   /** Called once when `maxRunMs` is over. */
   onTimeout(callback: () => void): void
@@ -58,7 +64,10 @@ const longestRetryMs = 30_000
 export function holdClaim(context: ClaimContext): Claim {
   const { policy, ref, hold, attempt, askedAtMs } = context
   const { store, observer, leaseMs, storeTimeoutMs } = policy
-  const completeOptions = { retentionMs: context.completedRetentionMs }
+  const completeOptions = {
+    retentionMs: context.completedRetentionMs,
+    ...(policy.payloadMs === undefined ? {} : { payloadRetentionMs: policy.payloadMs }),
+  }
   const abortController = new AbortController()
   const timeoutCallbacks: (() => void)[] = []
   let settled = false
@@ -125,7 +134,7 @@ export function holdClaim(context: ClaimContext): Claim {
   }
 
   async function settle(
-    operation: 'complete' | 'fail',
+    operation: 'complete' | 'fail' | 'release',
     ask: () => Promise<SettleResult>,
   ): Promise<'ok' | 'lost' | 'unavailable'> {
     clearTimeout(runTimer)
@@ -143,7 +152,7 @@ export function holdClaim(context: ClaimContext): Claim {
 
   // What happened has happened: the store is told until it hears it, and the lease is renewed meanwhile.
   async function settleLater(
-    operation: 'complete' | 'fail',
+    operation: 'complete' | 'fail' | 'release',
     call: () => Promise<SettleResult>,
   ): Promise<void> {
     for (let delayMs = firstRetryMs; ; delayMs = Math.min(delayMs * 2, longestRetryMs)) {
@@ -207,6 +216,12 @@ export function holdClaim(context: ClaimContext): Claim {
     completedInTransaction = true
   }
 
+  async function sealed(options: FailOptions): Promise<FailOptions> {
+    const { payload } = options
+    if (payload === undefined || policy.seal === undefined) return options
+    return { ...options, payload: await policy.seal.seal(hold.key, payload) }
+  }
+
   // The transaction is the caller's: only the record tells whether it committed.
   async function completeAfterTransaction(): ReturnType<Claim['complete']> {
     const state = await readState()
@@ -234,24 +249,38 @@ export function holdClaim(context: ClaimContext): Claim {
       return state === 'completed' || state === 'completed_elsewhere' ? state : 'lost'
     },
 
-    async fail({ code, dead, deadPayload }) {
+    async fail({ code, dead, deadPayload, retryInMs, maxAttempts = policy.maxAttempts }) {
       await awaitJoining()
-      const spent = policy.maxAttempts !== undefined && attempt >= policy.maxAttempts
+      const spent = maxAttempts !== undefined && attempt >= maxAttempts
+      const durationMs = Math.round(performance.now() - askedAtMs)
       const options: FailOptions =
         dead || spent
           ? {
               code,
+              durationMs,
               retentionMs: policy.deadMs,
               dead: true,
               ...(deadPayload === undefined ? {} : { payload: deadPayload }),
             }
-          : { code, retentionMs: policy.unfinishedMs, retryInMs: policy.inlineBackoffMs ?? 0 }
-      const result = await settle('fail', () => store.fail(hold, options))
+          : {
+              code,
+              durationMs,
+              retentionMs: policy.unfinishedMs,
+              retryInMs: retryInMs ?? policy.inlineBackoffMs ?? 0,
+            }
+      const result = await settle('fail', async () => store.fail(hold, await sealed(options)))
       if (result === 'ok') return options.dead === true ? 'dead' : 'failed'
       if (result === 'lost' && completedInTransaction && (await readState()) === 'completed') {
         return 'completed'
       }
       return result
+    },
+
+    async release() {
+      await awaitJoining()
+      // What it did is in a transaction that may have committed: only the end of the lease can tell.
+      if (completedInTransaction) return finish()
+      await settle('release', () => store.release(hold))
     },
   }
   // The claim took part of its lease already: the first renewal must not come after its end.

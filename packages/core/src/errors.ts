@@ -12,6 +12,7 @@ export const errorCodes = {
   ERR_TRANSACTION: 'The value handed to completeIn() is not a transaction this store can use.',
   ERR_SECRET_UNAVAILABLE: 'The secret function threw, or returned no usable secret.',
   ERR_PERMANENT: 'The handler says that this delivery can never be processed.',
+  ERR_RETRY: 'The handler says when this delivery is to be run again.',
 } as const
 
 /** The stable code of an error thrown by this library. Compare `error.code`, not classes. */
@@ -46,6 +47,26 @@ export class PermanentError extends WebhookInboxError {
   /** Called by Hono's error handler. */
   getResponse(): Response {
     return new Response('Unprocessable Content', { status: this.status })
+  }
+}
+
+/**
+ * Thrown by a handler that knows when another attempt can help, for instance after a `Retry-After` of an API that it
+ * calls. A worker waits that long in place of its backoff; inline the sender's schedule decides.
+ */
+export class RetryError extends WebhookInboxError {
+  readonly retryInMs: number
+
+  /** @throws WebhookInboxError `ERR_OPTION` when `retryInMs` is no number of milliseconds from 0 */
+  constructor(
+    reason: string,
+    { retryInMs, cause }: { readonly retryInMs: number; readonly cause?: unknown },
+  ) {
+    super('ERR_RETRY', reason, { cause })
+    this.name = 'RetryError'
+    if (typeof retryInMs !== 'number' || !(retryInMs >= 0))
+      throw optionError('RetryError: "retryInMs" must be a number of milliseconds from 0.')
+    this.retryInMs = retryInMs
   }
 }
 

@@ -16,6 +16,7 @@ export {
   nearest,
   optionError,
   PermanentError,
+  RetryError,
   rejectUnknownOptions,
   storeUnavailable,
   WebhookInboxError,
@@ -29,8 +30,16 @@ export {
   webhook,
 } from './fetch.ts'
 export type { GitHubDelivery, GitHubEvent, GitHubPayloads } from './github-delivery.ts'
+export type { HandlerEntry, WebhookNamed, WorkerContext, WorkerHandler } from './handlers.ts'
 export { type HeadersInput, mediaType, toHeaderMap } from './headers.ts'
-export { createInbox, type Inbox, type OpenRequest, type OpenResult } from './inbox.ts'
+export {
+  createInbox,
+  type Inbox,
+  type OpenRequest,
+  type OpenResult,
+  type QueuedWork,
+  type TakenClaim,
+} from './inbox.ts'
 export { readListQuery, readNumberCursor } from './list-query.ts'
 export { type MemoryStoreOptions, memoryStore } from './memory-store.ts'
 export type {
@@ -61,6 +70,7 @@ export {
   type ReceiverRequest,
 } from './receiver.ts'
 export {
+  type DeliveryOf,
   type EndpointOptions,
   type Handler,
   type ReceiverOptions,
@@ -79,9 +89,11 @@ export {
 } from './response.ts'
 export { type BackoffOptions, backoffMs } from './retry.ts'
 export type { ClaimedReceipt, Settlement } from './run.ts'
+export type { EncryptionOptions, UnsealCode } from './seal.ts'
 export type { Secret, SecretRequest } from './secret.ts'
 export { signatureHeaders } from './sign.ts'
 export type {
+  AttemptRecord,
   ClaimEntry,
   ClaimResult,
   CompleteOptions,
@@ -97,5 +109,12 @@ export type {
   StoredPayload,
   StoreStats,
   TakenDelivery,
+  Watch,
 } from './store.ts'
 export { type Verification, type VerifyRequest, verify } from './verify.ts'
+export {
+  createWorker,
+  type Worker,
+  type WorkerHealth,
+  type WorkerOptions,
+} from './worker.ts'

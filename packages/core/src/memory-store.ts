@@ -4,6 +4,7 @@ import { optionError, rejectUnknownOptions, WebhookInboxError } from './errors.t
 import { readListQuery, readNumberCursor } from './list-query.ts'
 import { limitOption, readClock } from './options.ts'
 import type {
+  AttemptRecord,
   ClaimEntry,
   ClaimResult,
   CompleteOptions,
@@ -19,6 +20,7 @@ import type {
   StoredPayload,
   StoreStats,
   TakenDelivery,
+  Watch,
 } from './store.ts'
 
 export interface MemoryStoreOptions {
@@ -49,7 +51,14 @@ interface Row {
   payload: StoredPayload | undefined
   payloadUntilMs: number | undefined
   result: Uint8Array | undefined
+  /** The line it waits in, and its place there. */
+  order: string | undefined
+  place: number
+  /** The last attempts that did not complete. */
+  attempts: AttemptRecord[]
 }
+
+const attemptsKept = 10
 
 /**
  * The reference implementation of the store contract: readers start here. It lives in one process and is lost
@@ -63,6 +72,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const readNow = options.now ?? Date.now
   const now = (): number => readClock('memoryStore', readNow)
   const rows = new Map<string, Row>()
+  // Of each line, what is not completed.
+  const lines = new Map<string, Set<Row>>()
+  const newest = new Map<string, { occurredAtMs: number; untilMs: number }>()
+  const watchers = new Set<() => void>()
+  let lastPlace = 0
   let lastFence = 0
   let lastSequence = 0
 
@@ -93,7 +107,58 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     row.purgeAtMs = now() + retentionMs
   }
 
+  function exhaust(row: Row, retentionMs: number): void {
+    noteLostOwner(row)
+    bury(row, 'attempts_exhausted', retentionMs)
+  }
+
+  function note(row: Row, attempt: AttemptRecord): void {
+    row.attempts = [...row.attempts, attempt].slice(-attemptsKept)
+  }
+
+  // Whoever comes for a claimed record whose lease has ended finds that its owner was lost.
+  function noteLostOwner(row: Row): void {
+    if (row.state !== 'processing') return
+    note(row, { attempt: row.attempt, endedAt: new Date(row.dueAtMs), code: 'lease_expired' })
+  }
+
+  function enterLine(row: Row, order: string | undefined): void {
+    if (order === undefined) return
+    lastPlace += 1
+    row.order = order
+    row.place = lastPlace
+    const line = lines.get(order) ?? new Set()
+    lines.set(order, line.add(row))
+  }
+
+  function leaveLine(row: Row): void {
+    if (row.order === undefined) return
+    const line = lines.get(row.order)
+    line?.delete(row)
+    if (line?.size === 0) lines.delete(row.order)
+  }
+
+  function isItsTurn(row: Row, deadBlocksOrder: boolean): boolean {
+    if (row.order === undefined) return true
+    for (const other of lines.get(row.order) ?? []) {
+      if (other === row) continue
+      if (isHeldLive(other)) return false
+      if (other.place < row.place && (other.state !== 'dead' || deadBlocksOrder)) return false
+    }
+    return true
+  }
+
+  function announce(): void {
+    for (const onWork of watchers) onWork()
+  }
+
+  function remove(id: string, row: Row): void {
+    rows.delete(id)
+    leaveLine(row)
+  }
+
   function grant(row: Row, token: string, leaseMs: number): void {
+    noteLostOwner(row)
     row.token = token
     row.settledBy = undefined
     row.fence = nextFence(row.fence)
@@ -107,7 +172,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     let row = rows.get(id)
     // Expiry is judged here; purging is only housekeeping.
     if (row?.purgeAtMs !== undefined && row.purgeAtMs <= now() && !isHeldLive(row)) {
-      rows.delete(id)
+      remove(id, row)
       row = undefined
     }
     if (row === undefined) {
@@ -115,6 +180,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       rows.set(id, row)
       if (entry.mode === 'queued') {
         change(row, 'pending')
+        enterLine(row, entry.order)
+        announce()
         return { status: 'pending', fresh: true, fingerprintMatches: true }
       }
       grant(row, entry.token, entry.leaseMs)
@@ -148,7 +215,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       if (row.payload === undefined && entry.payload !== undefined) {
         row.payload = copyOf(entry.payload)
         row.purgeAtMs = undefined
+        enterLine(row, entry.order)
       }
+      announce()
+    }
+    if (entry.mode === 'queued' || row.order !== undefined) {
       if (!isHeldLive(row)) return { status: 'pending', fresh: false, fingerprintMatches }
     }
 
@@ -156,7 +227,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       return { status: 'processing', leaseMs: row.dueAtMs - now(), fingerprintMatches }
     const spent = entry.maxAttempts !== undefined && row.attempt >= entry.maxAttempts
     if (spent && row.state !== 'pending') {
-      bury(row, 'attempts_exhausted', entry.deadRetentionMs ?? entry.unfinishedRetentionMs)
+      exhaust(row, entry.deadRetentionMs ?? entry.unfinishedRetentionMs)
       return { status: 'dead', fingerprintMatches }
     }
     if (row.state === 'failed' && entry.respectBackoff === true && row.dueAtMs > now()) {
@@ -188,6 +259,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       payload: copyOf(entry.payload),
       payloadUntilMs: undefined,
       result: undefined,
+      order: undefined,
+      place: 0,
+      attempts: [],
     }
   }
 
@@ -235,6 +309,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       if (options.payloadRetentionMs === undefined) row.payload = undefined
       else row.payloadUntilMs = now() + options.payloadRetentionMs
       row.purgeAtMs = now() + options.retentionMs
+      leaveLine(row)
       return 'ok'
     },
 
@@ -245,6 +320,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       if (row?.state !== 'processing') return 'lost'
       row.settledBy = 'fail'
       row.payload ??= copyOf(options.payload)
+      const { code, durationMs } = options
+      const ended = { attempt: row.attempt, endedAt: new Date(now()), code }
+      note(row, durationMs === undefined ? ended : { ...ended, durationMs })
       if (options.dead === true) {
         bury(row, options.code, options.retentionMs)
         return 'ok'
@@ -264,6 +342,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       row.attempt -= 1
       row.dueAtMs = now()
       change(row, row.payload === undefined ? 'failed' : 'pending')
+      announce()
       return 'ok'
     },
 
@@ -273,21 +352,22 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
         await this.release({ key, token, fence: row.fence })
     },
 
-    async take({ limit, leaseMs, maxAttempts, deadRetentionMs }) {
+    async take({ limit, leaseMs, maxAttempts, deadRetentionMs, deadBlocksOrder = false }) {
       limitOption('take', limit, 1000)
       const due = [...rows.values()].filter(isWorkable).sort((a, b) => a.dueAtMs - b.dueAtMs)
       const taken: TakenDelivery[] = []
       for (const row of due) {
         if (taken.length >= limit) break
-        if (row.payload === undefined) continue
+        if (row.payload === undefined || !isItsTurn(row, deadBlocksOrder)) continue
         if (maxAttempts !== undefined && row.attempt >= maxAttempts && row.state !== 'pending') {
-          bury(row, 'attempts_exhausted', deadRetentionMs)
+          exhaust(row, deadRetentionMs)
           continue
         }
         grant(row, randomToken(), leaseMs)
         taken.push({
           hold: { key: row.key, token: row.token, fence: row.fence },
           attempt: row.attempt,
+          lostOwners: lostOwnersOf(row),
           leaseMs,
           ...(row.event === undefined ? {} : { event: row.event }),
           ...(row.action === undefined ? {} : { action: row.action }),
@@ -300,7 +380,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 
     async get(key) {
       const row = rows.get(idOf(key))
-      return row === undefined ? undefined : toRecord(row, now())
+      return row === undefined ? undefined : { ...toRecord(row, now()), attempts: row.attempts }
     },
 
     async list(query: ListQuery = {}): Promise<ListPage> {
@@ -339,6 +419,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       row.attempt = 0
       row.dueAtMs = now()
       change(row, row.payload === undefined ? 'failed' : 'pending')
+      announce()
       return row.payload === undefined ? 'needs_redelivery' : 'pending'
     },
 
@@ -352,10 +433,32 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
           row.payloadUntilMs = undefined
         }
         if (row.purgeAtMs === undefined || row.purgeAtMs > now() || isHeldLive(row)) continue
-        rows.delete(id)
+        remove(id, row)
         purged += 1
       }
+      for (const [entity, { untilMs }] of newest) if (untilMs <= now()) newest.delete(entity)
       return purged
+    },
+
+    async latest({ entity, occurredAtMs, retentionMs }, tx) {
+      refuseTransaction(tx)
+      const known = newest.get(entity)
+      if (known !== undefined && known.untilMs > now() && known.occurredAtMs > occurredAtMs)
+        return false
+      newest.set(entity, { occurredAtMs, untilMs: now() + retentionMs })
+      return true
+    },
+
+    async watch(onWork): Promise<Watch> {
+      // One function may be watching twice: each watch is its own.
+      const watcher = (): void => onWork()
+      watchers.add(watcher)
+      return {
+        reach: 'all',
+        async close() {
+          watchers.delete(watcher)
+        },
+      }
     },
 
     async setup() {},
@@ -387,6 +490,11 @@ function matches(row: Row, query: ListQuery): boolean {
     (query.since === undefined || row.createdAtMs >= query.since.getTime()) &&
     (query.until === undefined || row.createdAtMs < query.until.getTime())
   )
+}
+
+function lostOwnersOf({ attempts }: Row): number {
+  const kept = attempts.findLastIndex(({ code }) => code !== 'lease_expired')
+  return attempts.length - 1 - kept
 }
 
 function toRecord(row: Row, nowMs: number): DeliveryRecord {

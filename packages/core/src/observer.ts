@@ -12,7 +12,17 @@ export interface DeliveryRef {
   readonly action?: string
 }
 
-export type StoreOperation = 'claim' | 'renew' | 'complete' | 'fail' | 'release' | 'abandon' | 'get'
+export type StoreOperation =
+  | 'claim'
+  | 'renew'
+  | 'complete'
+  | 'fail'
+  | 'release'
+  | 'abandon'
+  | 'get'
+  | 'take'
+  | 'purge'
+  | 'watch'
 
 export type WarningCode =
   /** The sender's endpoint header is absent: a proxy that strips it changes the delivery key. */
@@ -23,6 +33,8 @@ export type WarningCode =
   | 'retention_short'
   /** The body is not of the type it says: the handler gets the bytes and an undefined payload. */
   | 'payload_unreadable'
+  /** `orderKey` threw or returned no key: the delivery is stored without a line. */
+  | 'order_key_failed'
 
 export type ObserverEvent =
   /** Answered without touching the store. `code` is the one in the answer. */
@@ -37,6 +49,10 @@ export type ObserverEvent =
   /** The event is not on the allow-list, or is the sender's ping. */
   | ({ readonly type: 'ignored' | 'ping' } & DeliveryRef)
   | ({ readonly type: 'claimed'; readonly attempt: number; readonly fence: number } & DeliveryRef)
+  /** Stored for a worker. */
+  | ({ readonly type: 'stored' } & DeliveryRef)
+  /** Given back without a run: the worker stopped. */
+  | ({ readonly type: 'released' } & DeliveryRef)
   /** A copy was answered; `state` is what the record said. */
   | ({
       readonly type: 'duplicate'
@@ -69,7 +85,10 @@ export type ObserverEvent =
   | ({ readonly type: 'no_handler'; readonly status: number } & DeliveryRef)
   /** The response outgrew `maxHeldResponseBytes` and flows before it is settled. */
   | ({ readonly type: 'response_unheld' } & DeliveryRef)
-  | ({ readonly type: 'store_unavailable'; readonly operation: StoreOperation } & DeliveryRef)
+  | ({
+      readonly type: 'store_unavailable'
+      readonly operation: StoreOperation
+    } & Partial<DeliveryRef>)
   /** The outcome could not be stored yet and is tried again for the life of the process; later `settle_recovered`. */
   | ({
       readonly type: 'settle_pending' | 'settle_recovered'

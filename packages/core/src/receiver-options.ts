@@ -1,5 +1,5 @@
 /** The options that every adapter shares, and their checks. */
-import type { ClaimedDelivery } from './delivery.ts'
+import type { ClaimedDelivery, Delivery } from './delivery.ts'
 import { errorHook } from './error-log.ts'
 import { optionError, rejectUnknownOptions } from './errors.ts'
 import { type Inbox, inboxFor } from './inbox.ts'
@@ -16,6 +16,11 @@ export type Handler<Context = unknown, Webhook extends ClaimedDelivery = Claimed
   webhook: Webhook,
   context: Context,
 ) => unknown
+
+/** A delivery before it is claimed, with the payload of the claimed one. */
+export type DeliveryOf<Webhook extends ClaimedDelivery> = Webhook extends ClaimedDelivery
+  ? Pick<Webhook, keyof Delivery>
+  : never
 
 /** Where claims are kept: a store with its own policy, or an inbox that brings both. One excludes the other. */
 export type StoreOrInbox =
@@ -79,6 +84,17 @@ export interface EndpointOptions<
     readonly keepBody?: boolean
   }
   /**
+   * Acknowledges first: stores the exact bytes with the claim and answers 202; a worker (`createWorker`) runs it.
+   * @default false
+   */
+  readonly queue?: boolean
+  /**
+   * With `queue`: the line in which a delivery waits, for instance the id of the thing that it changes. Deliveries of
+   * one line run one after another, in the order of receipt, over all endpoints of a store. 1 to 255 characters;
+   * undefined for no line. What throws or returns something else is reported, and stored without a line.
+   */
+  readonly orderKey?: (delivery: DeliveryOf<Webhook>) => string | undefined
+  /**
    * Hears what `handler` and the store throw, and nobody else does. Never changes an answer.
    * @default the inbox's; without one the console gets the kind of the error and its place, never its message
    */
@@ -100,6 +116,8 @@ export const receiverOptionNames: readonly (keyof ReceiverOptions)[] = [
   'redeliverDead',
   'replayGuard',
   'deadLetter',
+  'queue',
+  'orderKey',
   'onError',
   ...policyOptionNames,
 ]
@@ -117,6 +135,8 @@ export interface ReceiverSettings {
   readonly redeliverDead: boolean
   readonly replayGuard: boolean
   readonly keepDeadBody: boolean
+  readonly queue: boolean
+  readonly orderKey: ((delivery: Delivery) => unknown) | undefined
   readonly onError: (error: unknown) => void
   readonly retentionIsShort: boolean
 }
@@ -162,6 +182,9 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
   functionOption(where, 'handler', options.handler)
   functionOption(where, 'settleBy', options.settleBy)
   functionOption(where, 'onError', onError)
+  const queue = booleanOption(where, 'queue', options.queue)
+  functionOption(where, 'orderKey', options.orderKey)
+  checkQueue(where, queue, options)
   const { completedMs } = inbox.policy
   const { deadLetter = {} } = options
   rejectUnknownOptions(`${where}: "deadLetter"`, deadLetter, ['keepBody'])
@@ -177,9 +200,32 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
     redeliverDead: booleanOption(where, 'redeliverDead', options.redeliverDead),
     replayGuard: booleanOption(where, 'replayGuard', options.replayGuard),
     keepDeadBody: booleanOption(where, 'deadLetter.keepBody', deadLetter.keepBody),
+    queue,
+    // The type parameter says what the payload is; nothing checks it.
+    orderKey: options.orderKey as ReceiverSettings['orderKey'],
     onError: onError === undefined ? inbox.policy.onError : errorHook(onError),
     retentionIsShort: completedMs !== undefined && completedMs < provider.retentionMs,
   })
+}
+
+function checkQueue(where: string, queue: boolean, options: ReceiverOptions<never, never>): void {
+  if (!queue) {
+    if (options.orderKey === undefined) return
+    throw optionError(
+      `${where}: "orderKey" needs queue: true: a route that runs its deliveries at once keeps no order.`,
+    )
+  }
+  if (options.handler !== undefined) {
+    throw optionError(
+      `${where}: with queue: true a worker runs the delivery. Hand the handler to createWorker({ inbox, handler }).`,
+    )
+  }
+  for (const name of ['settleBy', 'inFlight', 'deadLetter'] as const) {
+    if (options[name] === undefined) continue
+    throw optionError(
+      `${where}: "${name}" has no meaning with queue: true: the bytes are stored, and a worker settles.`,
+    )
+  }
 }
 
 function inboxOf(where: string, options: ReceiverOptions<never, never>): Inbox {

@@ -4,13 +4,14 @@ import type { Claim } from './claim.ts'
 import { toHex, utf8 } from './crypto/bytes.ts'
 import type { HmacKey } from './crypto/types.ts'
 import { timedOut, withDeadline } from './deadline.ts'
-import type { ClaimedDelivery, DeliveryKey, HeaderMap } from './delivery.ts'
-import { WebhookInboxError } from './errors.ts'
+import type { ClaimedDelivery, Delivery, DeliveryKey, HeaderMap } from './delivery.ts'
+import { optionError, WebhookInboxError } from './errors.ts'
 import { type HeadersInput, toHeaderMap } from './headers.ts'
-import type { Inbox } from './inbox.ts'
+import type { Inbox, QueuedWork } from './inbox.ts'
 import type { DeliveryRef } from './observer.ts'
 import { bytesOption } from './options.ts'
 import {
+  headersToStore,
   type ParsedRequest,
   parseRequest,
   signatureOf,
@@ -29,6 +30,7 @@ import {
   type ClaimedReceipt,
   createInnerRun,
   createRun,
+  idempotencySeed,
   isClaimedDelivery,
   runHandler,
 } from './run.ts'
@@ -206,6 +208,7 @@ export function createReceiver<
       fingerprint: digest,
       minRetentionMs: provider.retentionMs,
       redeliverDead: settings.redeliverDead,
+      ...(settings.queue ? { queued: queuedWork(verified, key, ref) } : {}),
     })
     const { deliveryId } = parsed
     switch (opened.status) {
@@ -218,7 +221,7 @@ export function createReceiver<
           state: opened.status,
           leaseMs: opened.leaseMs,
           // A 2xx would complete the claim around this one.
-          inFlight: outer === undefined ? settings.inFlight : 'retry',
+          inFlight: outer === undefined ? (settings.queue ? 'accept' : settings.inFlight) : 'retry',
         } as const
         return { status: opened.status, deliveryId, answer: copyAnswer(copy, deliveryId) }
       }
@@ -266,27 +269,54 @@ export function createReceiver<
     claim: Claim,
     context: Context,
   ): Promise<Receipt<Webhook>> {
-    const { parsed } = verified
-    const keyText = JSON.stringify([key.provider, key.endpoint, key.deliveryId])
     const receipt = createRun<Webhook>({
       settings,
-      delivery: {
-        provider: provider.name,
-        endpoint: key.endpoint,
-        id: parsed.deliveryId,
-        event: parsed.event,
-        action: parsed.action,
-        receivedAt: verified.receivedAt,
-        headers: verified.headers,
-        rawBody: verified.rawBody,
-        payload: parsed.payload,
-      },
+      delivery: deliveryOf(verified, key),
       key,
       ref,
       claim,
-      keySeed: toHex(await backend.digest('SHA-256', utf8(keyText))).slice(0, 32),
+      keySeed: await idempotencySeed(key),
     })
     return runWith(receipt, context)
+  }
+
+  function deliveryOf(verified: Verified, key: DeliveryKey): Delivery {
+    const { parsed } = verified
+    return {
+      provider: provider.name,
+      endpoint: key.endpoint,
+      id: parsed.deliveryId,
+      event: parsed.event,
+      action: parsed.action,
+      receivedAt: verified.receivedAt,
+      headers: verified.headers,
+      rawBody: verified.rawBody,
+      payload: parsed.payload,
+    }
+  }
+
+  function queuedWork(verified: Verified, key: DeliveryKey, ref: DeliveryRef): QueuedWork {
+    const order = orderOf(verified, key, ref)
+    return {
+      payload: {
+        body: verified.rawBody,
+        headers: headersToStore(provider, verified.headers),
+      },
+      ...(order === undefined ? {} : { order }),
+    }
+  }
+
+  // What cannot be put in its line is stored without one: late is better than lost.
+  function orderOf(verified: Verified, key: DeliveryKey, ref: DeliveryRef): string | undefined {
+    try {
+      const order: unknown = settings.orderKey?.(deliveryOf(verified, key))
+      if (order === undefined || isLine(order)) return order
+      throw optionError('"orderKey" must return a string of 1 to 255 characters, or undefined.')
+    } catch (error) {
+      observer({ type: 'warning', code: 'order_key_failed', ...ref })
+      settings.onError(error)
+      return undefined
+    }
   }
 
   function runWith(
@@ -297,6 +327,16 @@ export function createReceiver<
   }
 
   return Object.freeze({ provider, inbox, handler, receive })
+}
+
+// Half of a surrogate pair is no character: databases replace it, and two lines become one.
+function isLine(order: unknown): order is string {
+  return (
+    typeof order === 'string' &&
+    order.length > 0 &&
+    order.length <= 255 &&
+    !/\p{Surrogate}/u.test(order)
+  )
 }
 
 function isSameKey(a: DeliveryKey, b: DeliveryKey): boolean {

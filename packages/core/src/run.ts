@@ -1,5 +1,7 @@
 /** The run of a claimed delivery: what the handler gets, and how its end is settled. */
+import { backend } from '#crypto'
 import type { Claim } from './claim.ts'
+import { toHex, utf8 } from './crypto/bytes.ts'
 import type { ClaimedDelivery, Delivery, DeliveryKey } from './delivery.ts'
 import { isPermanentError, optionError } from './errors.ts'
 import type { DeliveryRef } from './observer.ts'
@@ -60,6 +62,37 @@ export function createInnerRun<Webhook extends ClaimedDelivery>(
 
 const stateAfter = { complete: 'completed', retry: 'failed', dead: 'dead' } as const
 
+/** What a handler gets: the delivery and what can be done with its claim. */
+export function claimedDelivery({
+  delivery,
+  key,
+  claim,
+  keySeed,
+  onFail,
+}: Pick<RunInput, 'delivery' | 'key' | 'claim' | 'keySeed'> & {
+  onFail(error: unknown, retryable: boolean): void
+}): ClaimedDelivery {
+  const webhook: ClaimedDelivery = {
+    ...delivery,
+    key,
+    attempt: claim.attempt,
+    fence: claim.hold.fence,
+    signal: claim.signal,
+    idempotencyKey: (purpose) => idempotencyKeyOf(keySeed, purpose),
+    completeIn: (tx) => claim.completeIn(tx),
+    renew: () => claim.renew(),
+    fail: (error, { retryable = true } = {}) => onFail(error, retryable),
+  }
+  claimedDeliveries.add(webhook)
+  return webhook
+}
+
+/** Start of every idempotency key of a delivery: the same in every process and attempt. */
+export async function idempotencySeed(key: DeliveryKey): Promise<string> {
+  const text = JSON.stringify([key.provider, key.endpoint, key.deliveryId])
+  return toHex(await backend.digest('SHA-256', utf8(text))).slice(0, 32)
+}
+
 /** Wraps a claim in what a handler and an adapter need. */
 export function createRun<Webhook extends ClaimedDelivery>(
   input: RunInput,
@@ -74,22 +107,16 @@ export function createRun<Webhook extends ClaimedDelivery>(
   let failure: { readonly retryable: boolean } | undefined
   let settlement: Promise<Settlement> | undefined
 
-  const webhook: ClaimedDelivery = {
-    ...delivery,
+  const webhook = claimedDelivery({
+    delivery,
     key,
-    attempt,
-    fence: claim.hold.fence,
-    signal: claim.signal,
-    idempotencyKey: (purpose) => idempotencyKeyOf(keySeed, purpose),
-    completeIn: (tx) => claim.completeIn(tx),
-    renew: () => claim.renew(),
-    fail(error, { retryable = true } = {}) {
+    claim,
+    keySeed,
+    onFail(error, retryable) {
       failure = { retryable }
       if (error !== undefined) settings.onError(error)
     },
-  }
-
-  claimedDeliveries.add(webhook)
+  })
 
   async function complete(): Promise<Settlement> {
     const result = await claim.complete()

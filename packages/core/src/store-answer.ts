@@ -21,7 +21,7 @@ export function renewResultOf(store: Store, answer: RenewResult): RenewResult {
 /** @throws WebhookInboxError `ERR_STORE_UNAVAILABLE` when it is none */
 export function settleResultOf(
   store: Store,
-  operation: 'complete' | 'fail',
+  operation: 'complete' | 'fail' | 'release',
   answer: SettleResult,
 ): SettleResult {
   if (answer === 'ok' || answer === 'already' || answer === 'lost') return answer

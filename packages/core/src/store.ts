@@ -15,6 +15,8 @@
  * 7. Purging works in bounded batches and never removes work that was acknowledged: records that have their bytes
  *    and are not settled have no retention.
  * 8. Bytes are the store's own: what a caller does to a buffer that it handed in or got changes no record.
+ * 9. Of the queued records with one `order` the first that is unfinished is the only one that is ever taken, and none
+ *    is taken while another of them is processing. The place is the order in which they were stored, for good.
  *
  * All times are the store's own clock; arguments are durations in milliseconds. A lost race is a result, never an
  * exception. A store that cannot answer throws an error with the code `ERR_STORE_UNAVAILABLE`.
@@ -45,6 +47,12 @@ export interface ClaimEntry {
   readonly action?: string
   /** Required in `queued` mode. */
   readonly payload?: StoredPayload
+  /**
+   * `queued` mode: the line in which this record waits, 1 to 255 characters. Kept from the first time that the bytes
+   * are stored; a record that has bytes already keeps what it has. An inline claim of a record in a line is told
+   * `pending` (or `processing`): it would overtake the others.
+   */
+  readonly order?: string
   /** A failed or abandoned record with this many attempts becomes `dead` (`attempts_exhausted`). No limit when absent. */
   readonly maxAttempts?: number
   /** Wait for the next attempt time of a failed record (`waiting`) and do not claim it at once. @default false */
@@ -109,6 +117,8 @@ export interface CompleteOptions {
 export type FailOptions = {
   /** Short machine word, for instance `handler_error`. Never a message. */
   readonly code: string
+  /** How long the run took, for the record's {@link DeliveryRecord.attempts}. */
+  readonly durationMs?: number
   /** How long the record is kept when it is dead or has no bytes. */
   readonly retentionMs: number
   /** Stores the bytes with the failure, for records claimed inline without them. */
@@ -119,11 +129,24 @@ export type FailOptions = {
 export interface TakenDelivery {
   readonly hold: Hold
   readonly attempt: number
+  /** How many owners in a row have let it go by the end of their lease: dead processes, for the most part. */
+  readonly lostOwners: number
   readonly leaseMs: number
   readonly event?: string
   readonly action?: string
   readonly receivedAt: Date
   readonly payload: StoredPayload
+}
+
+/** An attempt that did not complete. */
+export interface AttemptRecord {
+  readonly attempt: number
+  /** When it was settled; of a lost owner, when its lease ended. */
+  readonly endedAt: Date
+  /** What the holder said it took; absent for a lost owner. */
+  readonly durationMs?: number
+  /** The code of the failure; `lease_expired` when the owner let it go by the end of its lease. */
+  readonly code: string
 }
 
 /** A record as an operator sees it. Times are the store's clock. */
@@ -147,6 +170,8 @@ export interface DeliveryRecord {
   readonly dueAt?: Date
   /** When the record may be purged; absent for work that has no retention. */
   readonly purgeAt?: Date
+  /** The last ten attempts that did not complete, oldest first. Only `get` reads them. */
+  readonly attempts?: readonly AttemptRecord[]
 }
 
 export interface ListQuery {
@@ -183,6 +208,13 @@ export interface StoreStats {
 /** `needs_redelivery`: no bytes are stored, so the sender has to send it again. */
 export type RetryResult = 'pending' | 'needs_redelivery' | 'not_found' | 'not_retryable'
 
+/** The hints of a store, until it is closed. */
+export interface Watch {
+  /** Whose work is heard of: that of this instance, or that of every process. */
+  readonly reach: 'instance' | 'all'
+  close(): Promise<void>
+}
+
 export interface Store {
   /** For messages, for instance `sqlite`. */
   readonly name: string
@@ -212,6 +244,8 @@ export interface Store {
     readonly leaseMs: number
     readonly maxAttempts?: number
     readonly deadRetentionMs: number
+    /** A dead record stops its line until an operator has retried it or it was purged. @default false */
+    readonly deadBlocksOrder?: boolean
   }): Promise<readonly TakenDelivery[]>
   get(key: DeliveryKey): Promise<DeliveryRecord | undefined>
   /**
@@ -221,6 +255,28 @@ export interface Store {
    */
   list(query?: ListQuery): Promise<ListPage>
   stats(): Promise<StoreStats>
+  /**
+   * Whether nothing newer was seen of an entity, and if so remembers `occurredAtMs` as the newest. Equal times pass.
+   * Atomic over every instance. Forgotten when nothing was remembered for `retentionMs`.
+   * @param tx the caller's open transaction: what is remembered commits or rolls back with it, and whoever asks about
+   * the same entity meanwhile waits for it
+   * @throws WebhookInboxError `ERR_TRANSACTION` when `tx` is not one this store can use
+   */
+  latest(
+    entry: {
+      /** 1 to 255 characters. */
+      readonly entity: string
+      /** Epoch milliseconds by the sender's clock. */
+      readonly occurredAtMs: number
+      readonly retentionMs: number
+    },
+    tx?: unknown,
+  ): Promise<boolean>
+  /**
+   * Calls back when work may have come: a hint, which may be lost or mean nothing. What a taker relies on is asking.
+   * Absent in a store that has no such hints.
+   */
+  watch?(onWork: () => void): Promise<Watch>
   /** Puts a dead or failed record back to work with its attempts counted anew. */
   retry(key: DeliveryKey): Promise<RetryResult>
   /**

@@ -73,6 +73,19 @@ export const storeGuaranteeTitles = {
   S64: 'A holder whose claim was ended by the limit of attempts is told `lost`, never `already`.',
   S65: 'A limit, cursor or filter that is none is refused with `ERR_OPTION`, and nothing is done.',
   S66: 'Completed records are counted and listed, or the count is absent and asking for them refused.',
+  S70: 'Records of one line are taken one after another in the order in which they were stored, others beside them.',
+  S71: 'A failed or abandoned head stops its line until it is completed or dead.',
+  S72: 'A dead head that was retried goes before its successors, and never beside one that runs.',
+  S73: 'With `deadBlocksOrder` a dead record stops its line, and no other, until it was retried.',
+  S74: 'An inline claim of a record in a line is told `pending`; a copy that brings the bytes brings the place.',
+  S75: 'Of any number of takers no two have records of one line.',
+  S76: 'A record remembers its last ten attempts that did not complete: when, how long, which code.',
+  S77: 'A taken delivery tells how many owners in a row were lost with it.',
+  S78: 'What is older than the newest of an entity is told so; equal times pass, and of many at once the newest stays.',
+  S79: 'What a transaction remembers as the newest of an entity commits or rolls back with it.',
+  S80: 'A watch calls back when work was stored or put back, and no more once it is closed.',
+  S81: 'A head that is completed in a transaction makes room for the next when that commits, not before.',
+  S82: 'Sealed bytes and the name of their header come back as they were.',
 } as const
 
 /** The number of a store guarantee, for instance `S1`. */
@@ -86,6 +99,9 @@ export const storeGuaranteeNeeds: Readonly<Partial<Record<StoreGuaranteeId, Stor
   S59: 'transactions',
   S60: 'transactions',
   S61: 'transactions',
+  S79: 'transactions',
+  S80: 'watch',
+  S81: 'transactions',
 }
 
 /** What every adapter guarantees. */

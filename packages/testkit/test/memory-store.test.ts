@@ -6,7 +6,7 @@ storeGuarantees(
   { describe, it, expect },
   {
     name: 'memory',
-    features: ['second'],
+    features: ['second', 'watch'],
     async create({ now }) {
       const store = memoryStore({ now })
       // Its data lives in one object: a second instance is the same one.

@@ -55,6 +55,8 @@ export function observeStore(inner: Store): ObservedStore {
       get: (key) => call('get', () => inner.get(key)),
       list: (query) => call('list', () => inner.list(query)),
       stats: () => call('stats', () => inner.stats()),
+      latest: (entry, tx) => call('latest', () => inner.latest(entry, tx)),
+      ...(inner.watch === undefined ? {} : { watch: inner.watch }),
       retry: (key) => call('retry', () => inner.retry(key)),
       purge: (limit) => call('purge', () => inner.purge(limit)),
       setup: () => call('setup', () => inner.setup()),

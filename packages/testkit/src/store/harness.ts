@@ -16,8 +16,9 @@ import type { Expect } from '../runner.ts'
  * - `second`: several instances on the same data
  * - `transactions`: completion inside the caller's transaction
  * - `writes`: a counter of writes
+ * - `watch`: the store tells of new work
  */
-export type StoreFeature = 'second' | 'transactions' | 'writes'
+export type StoreFeature = 'second' | 'transactions' | 'writes' | 'watch'
 
 /** How the suite gets a store. */
 export interface StoreHarness {
@@ -79,6 +80,7 @@ export interface StoreTest {
   take(options?: {
     readonly limit?: number
     readonly maxAttempts?: number
+    readonly deadBlocksOrder?: boolean
   }): ReturnType<Store['take']>
   /** The record of a key, which must exist. */
   record(key?: DeliveryKey): Promise<DeliveryRecord>
@@ -193,9 +195,10 @@ export async function runStoreGuarantee(
         return grantOf(asked, result)
       },
       enqueue: (overrides) => claim({ mode: 'queued', payload: payloadOf('{}'), ...overrides }),
-      take: ({ limit = 100, maxAttempts } = {}) =>
+      take: ({ limit = 100, maxAttempts, deadBlocksOrder = false } = {}) =>
         store.take({
           limit,
+          deadBlocksOrder,
           leaseMs: 10 * tickMs,
           deadRetentionMs: 1000 * tickMs,
           ...(maxAttempts === undefined ? {} : { maxAttempts }),

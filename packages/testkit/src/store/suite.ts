@@ -3,6 +3,7 @@ import type { Runner } from '../runner.ts'
 import { claimGuarantees } from './claims.ts'
 import { runStoreGuarantee, type StoreGuarantee, type StoreHarness } from './harness.ts'
 import { operatorGuarantees } from './operator.ts'
+import { orderGuarantees } from './order.ts'
 import { queueGuarantees } from './queue.ts'
 import { retentionGuarantees } from './retention.ts'
 import { settlingGuarantees } from './settling.ts'
@@ -13,6 +14,7 @@ const guarantees: Readonly<Record<StoreGuaranteeId, StoreGuarantee>> = {
   ...settlingGuarantees,
   ...retentionGuarantees,
   ...queueGuarantees,
+  ...orderGuarantees,
   ...operatorGuarantees,
 }
 
