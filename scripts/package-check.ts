@@ -3,6 +3,7 @@
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { startOrUseRedis } from '../test/services/redis.ts'
 import { hostEnvironment, type RunOptions, run } from './run.ts'
 import { root } from './workspace.ts'
 
@@ -57,13 +58,17 @@ async function installAndRun(tarballs: readonly string[]): Promise<void> {
       type: 'module',
       dependencies: {
         ...Object.fromEntries(tarballs.map((tarball) => [packageName(tarball), `file:${tarball}`])),
+        '@electric-sql/pglite': '^0.5.17',
         '@types/express': '^5.0.6',
         '@types/koa': '^3.0.3',
         // The oldest Node that is supported has the oldest types.
         '@types/node': '^20.19.0',
+        '@types/pg': '^8.20.0',
         express: '^5.3.0',
         hono: '^4.13.19',
+        ioredis: '^6.0.0',
         koa: '^3.3.0',
+        pg: '^8.23.0',
         typescript: '~5.9.0',
       },
     }),
@@ -77,8 +82,14 @@ async function installAndRun(tarballs: readonly string[]): Promise<void> {
   )
   if (!installed) return
   const { output } = await run('node', ['--version'], outside)
-  await check(`runs on this machine's Node ${output.trim()}`, 'node', ['run.js'], outside)
-  await check(`runs on Node ${process.version}`, node, ['run.js'], outside)
+  const redis = await startOrUseRedis()
+  try {
+    const withRedis = { ...outside, env: { ...host, REDIS_URL: redis.url } }
+    await check(`runs on this machine's Node ${output.trim()}`, 'node', ['run.js'], withRedis)
+    await check(`runs on Node ${process.version}`, node, ['run.js'], withRedis)
+  } finally {
+    await redis.stop()
+  }
   for (const [version, tsc] of [
     ['5.9', join(consumer, 'node_modules/typescript/bin/tsc')],
     ['7', join(modules, 'typescript/bin/tsc')],

@@ -3,15 +3,19 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
+import { PGlite } from '@electric-sql/pglite'
 import { memoryStore, githubWebhook as onFetch } from '@webhook-inbox/core'
 import { githubWebhook as onExpress } from '@webhook-inbox/express'
 import { githubWebhook as onHono } from '@webhook-inbox/hono'
 import { githubWebhook as onKoa } from '@webhook-inbox/koa'
 import { githubWebhook as onNode } from '@webhook-inbox/node'
+import { postgresStore } from '@webhook-inbox/postgres'
+import { redisStore } from '@webhook-inbox/redis'
 import { sqliteStore } from '@webhook-inbox/sqlite'
 import * as testkit from '@webhook-inbox/testkit'
 import express from 'express'
 import { Hono } from 'hono'
+import { Redis } from 'ioredis'
 import Koa from 'koa'
 
 const secret = "It's a Secret to Everybody"
@@ -90,9 +94,8 @@ function storeFor(name) {
   return memoryStore()
 }
 
-for (const [name, start] of Object.entries(adapters)) {
+async function tryOut(name, start, store) {
   let runs = 0
-  const store = storeFor(name)
   const { send, stop } = await start(store, () => {
     runs += 1
   })
@@ -108,4 +111,20 @@ for (const [name, start] of Object.entries(adapters)) {
   stop()
   await store.close()
 }
+
+for (const [name, start] of Object.entries(adapters)) await tryOut(name, start, storeFor(name))
+
+const database = await PGlite.create()
+const onPostgres = postgresStore({ pool: database, onWarning: () => {} })
+await onPostgres.setup()
+await tryOut('postgres', adapters.node, onPostgres)
+await database.close()
+
+const client = new Redis(process.env.REDIS_URL)
+// A prefix of its own: two versions of Node run this on one server.
+const onRedis = redisStore({ client, prefix: `check-${process.version}`, onWarning: () => {} })
+await onRedis.setup()
+await tryOut('redis', adapters.node, onRedis)
+client.disconnect()
+
 assert.ok(Object.values(testkit).some((value) => typeof value === 'function'))

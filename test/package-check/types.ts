@@ -1,5 +1,6 @@
 // Compiled in an empty folder against the installed packages, as a consumer's file.
 import { createServer } from 'node:http'
+import { PGlite } from '@electric-sql/pglite'
 import {
   createInbox,
   createReceiver,
@@ -14,11 +15,15 @@ import { captureRawBody, getWebhook, githubWebhook as onExpress } from '@webhook
 import { githubWebhook as onHono } from '@webhook-inbox/hono'
 import { githubWebhook as onKoa } from '@webhook-inbox/koa'
 import { githubWebhook as onNode } from '@webhook-inbox/node'
+import { type PostgresClient, postgresStore } from '@webhook-inbox/postgres'
+import { redisStore } from '@webhook-inbox/redis'
 import { sqliteStore } from '@webhook-inbox/sqlite'
 import { signRequest, storeGuarantees } from '@webhook-inbox/testkit'
 import express from 'express'
 import { Hono } from 'hono'
+import { Cluster, Redis } from 'ioredis'
 import Koa from 'koa'
+import pg from 'pg'
 
 const secret = 'a secret'
 const store: Store = sqliteStore({ path: 'inbox.db' })
@@ -59,6 +64,15 @@ const handle: (request: Request) => Promise<Response> = onFetch({
 
 const entry: Provider = { ...providers.github, name: 'ours' }
 const receiver = createReceiver({ provider: entry, secret, store })
+
+// Clients as they are.
+export const stores: readonly Store[] = [
+  postgresStore({ pool: new pg.Pool() }),
+  postgresStore({ pool: new pg.Client() }),
+  postgresStore({ pool: new PGlite() satisfies PostgresClient }),
+  redisStore({ client: new Redis({ lazyConnect: true }) }),
+  redisStore({ client: new Cluster([], { lazyConnect: true }) }),
+]
 
 export async function use(): Promise<void> {
   const signed = await signRequest('github', { secret, event: 'push' })

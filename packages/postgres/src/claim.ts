@@ -144,6 +144,9 @@ function claimValues(entries: readonly AskedClaim[]): SqlValue[] {
     column(({ leaseMs }) => leaseMs),
     column(flagsOf),
     column(({ unfinishedRetentionMs }) => keepSeconds(unfinishedRetentionMs)),
+    column(({ deadRetentionMs, unfinishedRetentionMs }) =>
+      keepSeconds(deadRetentionMs ?? unfinishedRetentionMs),
+    ),
     column(({ maxAttempts }) => maxAttempts),
     column(({ fingerprint }) =>
       fingerprint === undefined ? undefined : fingerprintCode(fingerprint),

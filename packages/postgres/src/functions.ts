@@ -42,6 +42,7 @@ export const parametersOf: Readonly<Record<FunctionName, readonly Parameter[]>> 
     ['lease', 'bigint'],
     ['flags', 'integer'],
     ['keep_s', 'integer'],
+    ['dead_keep_s', 'integer'],
     ['max_attempts', 'integer'],
     ['fingerprint', 'text'],
     ['event', 'text'],
@@ -311,7 +312,11 @@ function claimFunction(tables: Tables): string {
             updated_at = CASE WHEN ${begins} THEN ask.now ELSE row.updated_at END,
             until_at = ${untilAt},
             due_at = CASE WHEN ${hasPayload} AND (row.state <> 'd' OR ask.move <> 'fill') THEN ${untilAt} END,
-            keep_s = CASE WHEN ${begins} THEN ask.keep_s ELSE row.keep_s END,
+            keep_s = CASE
+              WHEN ask.move = 'bury' THEN ask.dead_keep_s
+              WHEN ${begins} THEN ask.keep_s
+              ELSE row.keep_s
+            END,
             has_payload = ${hasPayload},
             has_result = row.has_result AND ask.move <> 'new',
             fingerprint = CASE

@@ -68,7 +68,7 @@ export function connect(options: {
     const expired = new Promise<never>((_, reject) => {
       timer = setTimeout(
         () => reject(storeUnavailable(`Redis did not answer "${what}" within ${timeoutMs} ms.`)),
-        deadlineMs - performance.now(),
+        Math.max(1, deadlineMs - performance.now()),
       )
     })
     try {

@@ -29,7 +29,7 @@ export const storeGuaranteeTitles = {
   S20: 'A claim that respects the backoff is told `waiting` until the next attempt is due.',
   S21: 'A dead record stays dead under later claims.',
   S22: 'With `redeliverDead` a dead record is claimed again, its attempts counted anew.',
-  S23: 'A failed or abandoned record with `maxAttempts` attempts becomes dead with `attempts_exhausted`.',
+  S23: 'A failed or abandoned record with `maxAttempts` attempts becomes dead with `attempts_exhausted`, kept for `deadRetentionMs`.',
   S24: 'Release gives back the attempt, keeps the fence and leaves the record due at once.',
   S25: 'Abandon gives back the claim of its own token only, and an unknown key is no error.',
   S26: 'The first fingerprint survives every transition, and one that differs is reported.',

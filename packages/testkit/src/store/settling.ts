@@ -1,3 +1,4 @@
+import type { DeliveryKey } from '@webhook-inbox/core'
 import { hex, keyOf, present, rejection, type StoreGuarantee } from './harness.ts'
 
 /** How a claim ends, and what later claims learn of it. */
@@ -148,6 +149,8 @@ export const settlingGuarantees = {
   },
 
   async S23({ store, grant, claim, record, advance, tickMs, expect }) {
+    // Seconds apart, which a store may round up to.
+    const keeps = { unfinishedRetentionMs: 2_000_000, deadRetentionMs: 9_000_000 }
     const failure = { code: 'x', retentionMs: 1000 * tickMs, retryInMs: 0 }
     const failing = keyOf('failing')
     await store.fail((await grant({ key: failing, maxAttempts: 2 })).hold, failure)
@@ -158,12 +161,26 @@ export const settlingGuarantees = {
     await grant({ key: crashing, maxAttempts: 1 })
     expect((await claim({ key: crashing, maxAttempts: 1 })).status).toEqual('processing')
     await advance(11)
-    expect((await claim({ key: crashing, maxAttempts: 1 })).status).toEqual('dead')
+    expect((await claim({ key: crashing, maxAttempts: 1, ...keeps })).status).toEqual('dead')
 
     for (const key of [failing, crashing]) {
       const { state, code } = await record(key)
       expect({ state, code }).toEqual({ state: 'dead', code: 'attempts_exhausted' })
     }
+    const keptMs = async (key: DeliveryKey): Promise<number> => {
+      const { purgeAt, updatedAt } = await record(key)
+      return present(purgeAt, 'The end of the retention').getTime() - updatedAt.getTime()
+    }
+    expect(Math.round((await keptMs(crashing)) / 10_000)).toEqual(900)
+
+    // Without it a record that the claim itself buries is kept as an unfinished one.
+    const spent = keyOf('spent')
+    await store.fail((await grant({ key: spent })).hold, failure)
+    const { unfinishedRetentionMs } = keeps
+    expect((await claim({ key: spent, maxAttempts: 1, unfinishedRetentionMs })).status).toEqual(
+      'dead',
+    )
+    expect(Math.round((await keptMs(spent)) / 10_000)).toEqual(200)
   },
 
   async S24({ store, grant, record, tickMs, expect }) {
