@@ -14,8 +14,8 @@ import { callText, flag } from './functions.ts'
 import { boolean, integer, optionalBytes, optionalText, text } from './row.ts'
 import type { Tables } from './schema.ts'
 
-/** A claim that waits to be sent, its buffers copied. */
-export type AskedClaim = ClaimEntry
+/** A claim that waits to be sent, its buffers copied; `rank` grows in the order in which those of lines came. */
+export type AskedClaim = ClaimEntry & { readonly rank?: number }
 
 /** What became of a claim, and of whom the record is now: enough to answer a copy that came with it. */
 export interface ClaimAnswer {
@@ -154,6 +154,10 @@ function claimValues(entries: readonly AskedClaim[]): SqlValue[] {
     column(({ event }) => (event === undefined ? undefined : escapeText(event))),
     column(({ action }) => (action === undefined ? undefined : escapeText(action))),
     column(({ payload }) => (payload === undefined ? undefined : JSON.stringify(payload.headers))),
+    column(({ mode, order }) =>
+      mode === 'queued' && order !== undefined ? escapeText(order) : undefined,
+    ),
+    column(({ rank }) => rank),
     arrayLiteral(starts),
     arrayLiteral(lengths),
     bytes,
@@ -201,7 +205,8 @@ function resultOf(row: SqlRow, entry: AskedClaim, fingerprintMatches: boolean): 
   }
   if (state === 'r' && moment > 0)
     return { status: 'processing', leaseMs: moment, fingerprintMatches }
-  return entry.mode === 'queued'
+  // What waits in a line is not for an inline claim.
+  return entry.mode === 'queued' || move === 'wait' || move === 'store'
     ? { status: 'pending', fresh: false, fingerprintMatches }
     : { status: 'waiting', retryInMs: moment, fingerprintMatches }
 }

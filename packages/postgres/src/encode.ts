@@ -56,6 +56,11 @@ function fnv1a(text: string): bigint {
   return hash
 }
 
+/** The channel of a store's notifications: a name of Postgres has at most 63 bytes. */
+export function channelOf(name: string): string {
+  return `webhook_inbox_${BigInt.asUintN(64, fnv1a(name)).toString(16)}`
+}
+
 const digestBytes = 16
 
 /**

@@ -10,7 +10,7 @@
  * as very dear where there is no other, and dear plans are compiled: hence `jit = off`.)
  */
 import type { Tables } from './schema.ts'
-import { clock, keyOf } from './sql.ts'
+import { addAttempts, clock, digestOf, keyOf, lostOwner } from './sql.ts'
 
 /** A column of the entries: its name and its type. The parameter is an array with the name in the plural. */
 export type Parameter = readonly [name: string, type: string]
@@ -34,6 +34,13 @@ const bytesParameters: readonly Parameter[] = [
 
 export type FunctionName = 'claim' | 'renew' | 'complete' | 'fail' | 'release'
 
+/** How a delivery is taken: one call, without arrays but for the tokens. */
+export function takeText(tables: Tables): string {
+  return `SELECT * FROM ${nameOf(tables, 'take')}(
+    $1::text::integer, $2::text::bigint, $3::text::bigint[], $4::text::integer, $5::text::integer, $6::text::boolean
+  )`
+}
+
 /** The arrays of each function, in order; behind them come the bytes of all entries and, but for claims, `waits`. */
 export const parametersOf: Readonly<Record<FunctionName, readonly Parameter[]>> = {
   claim: [
@@ -48,6 +55,8 @@ export const parametersOf: Readonly<Record<FunctionName, readonly Parameter[]>> 
     ['event', 'text'],
     ['action', 'text'],
     ['headers', 'text'],
+    ['line', 'text'],
+    ['rank', 'integer'],
     ...bytesParameters,
   ],
   renew: [...holdParameters, ['lease', 'bigint']],
@@ -62,6 +71,7 @@ export const parametersOf: Readonly<Record<FunctionName, readonly Parameter[]>> 
     ['keep_s', 'integer'],
     ['retry_in', 'bigint'],
     ['code', 'text'],
+    ['duration', 'bigint'],
     ['headers', 'text'],
     ...bytesParameters,
   ],
@@ -71,7 +81,7 @@ export const parametersOf: Readonly<Record<FunctionName, readonly Parameter[]>> 
 /** Bits of the parameter `flags` of a claim. */
 export const flag = { queued: 1, respectsBackoff: 2, redeliversDead: 4, isUuid: 8 } as const
 
-function nameOf({ schemaName, tableName }: Tables, name: FunctionName): string {
+function nameOf({ schemaName, tableName }: Tables, name: FunctionName | 'take'): string {
   return `"${schemaName}"."${tableName}_${name}_1"`
 }
 
@@ -100,7 +110,7 @@ export function functionTexts(tables: Tables): readonly string[] {
       letter: 'c',
       // The fence alone tells who completed it: no other claim of this key has had it, or will.
       set: `state = 'c', token = NULL, settled_by = NULL, code = NULL, updated_at = ask.now, until_at = NULL, due_at = NULL,
-        keep_s = ask.keep_s, has_payload = row.has_payload AND ask.payload_keep IS NOT NULL,
+        line = NULL, place = NULL, keep_s = ask.keep_s, has_payload = row.has_payload AND ask.payload_keep IS NOT NULL,
         has_result = ask.bytes_length IS NOT NULL`,
       before: completeContents(tables),
     }),
@@ -110,9 +120,11 @@ export function functionTexts(tables: Tables): readonly string[] {
         updated_at = ask.now, until_at = ask.now + ask.retry_in,
         due_at = CASE WHEN row.has_payload OR ask.bytes_length IS NOT NULL THEN ask.now + ask.retry_in END,
         keep_s = ask.keep_s, has_payload = row.has_payload OR ask.bytes_length IS NOT NULL`,
-      before: failContents(tables),
+      before: `${failContents(tables)}
+        ${noteFailures(tables)}`,
     }),
     settleFunction(tables, 'release', { letter: 'r', set: giveBack }),
+    takeFunction(tables),
   ]
 }
 
@@ -120,6 +132,10 @@ export function functionTexts(tables: Tables): readonly string[] {
 export const giveBack = `state = CASE WHEN row.has_payload THEN 'p' ELSE 'f' END, settled_by = 'r',
         attempt = row.attempt - 1, updated_at = ask.now, until_at = ask.now,
         due_at = CASE WHEN row.has_payload THEN ask.now END`
+
+// Tables are read through their indexes, and plans are kept.
+const planned = `SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+      SET plan_cache_mode = force_generic_plan SET jit = off`
 
 function createFunction(
   tables: Tables,
@@ -136,8 +152,7 @@ function createFunction(
   return `CREATE FUNCTION ${nameOf(tables, name)}(
         ${[...arrays, ...bytes, ...waits].join(', ')}
       ) RETURNS TABLE (${returns}) LANGUAGE plpgsql
-      SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-      SET plan_cache_mode = force_generic_plan SET jit = off AS $function$
+      ${planned} AS $function$
       #variable_conflict use_column
       DECLARE
         keys uuid[];
@@ -168,6 +183,9 @@ function has(alias: string, name: keyof typeof flag): string {
   return `(${alias}.flags & ${flag[name]}) <> 0`
 }
 
+/** Whether the run is a worker's: of queued work, and of what waits in a line, which an inline claim would overtake. */
+const leavesTheRun = `(${has('ask', 'queued')} OR row.line IS NOT NULL)`
+
 /**
  * What a claim does to a record: `new` (its retention is over: begin again), `own` (its holder asks again), `grant`,
  * `bury` (no attempts left), `store` (a queued copy brings bytes, or opens a dead record), `fill` (the first
@@ -178,11 +196,11 @@ const move = `CASE
               AND NOT (row.state = 'r' AND row.until_at > ask.now) THEN 'new'
             WHEN row.state = 'c' THEN NULL
             WHEN row.state = 'r' AND row.token = ask.token THEN 'own'
-            WHEN ${has('ask', 'queued')} AND row.state = 'd' AND ${has('ask', 'redeliversDead')} THEN 'store'
+            WHEN ${leavesTheRun} AND row.state = 'd' AND ${has('ask', 'redeliversDead')} THEN 'store'
             WHEN ${has('ask', 'queued')} AND row.state <> 'd' AND NOT row.has_payload AND ask.bytes_length IS NOT NULL
               THEN 'store'
             WHEN row.state <> 'd' OR ${has('ask', 'redeliversDead')} THEN CASE
-              WHEN ${has('ask', 'queued')} OR row.state = 'r' AND row.until_at > ask.now THEN NULL
+              WHEN ${leavesTheRun} OR row.state = 'r' AND row.until_at > ask.now THEN NULL
               WHEN row.state NOT IN ('p', 'd') AND row.attempt >= ask.max_attempts THEN 'bury'
               WHEN row.state = 'f' AND ${has('ask', 'respectsBackoff')} AND row.until_at > ask.now THEN NULL
               ELSE 'grant'
@@ -198,7 +216,7 @@ const moveOrFill = `coalesce(${move}, CASE
  * gets none.
  */
 function claimFunction(tables: Tables): string {
-  const { records, contents, fences } = tables
+  const { records, contents, attempts, fences } = tables
   const ask = asked('claim')
   const isQueued = has('ask', 'queued')
   const grants = `(ask.move IN ('own', 'grant') OR ask.move = 'new' AND NOT ${isQueued})`
@@ -229,8 +247,10 @@ function claimFunction(tables: Tables): string {
     returns: `n bigint, move text, fence bigint, attempt integer, fingerprint text, result bytea, state text, moment bigint,
         holder text, has_payload boolean`,
     declares: `answered integer;
-        more integer;`,
-    body: `RETURN QUERY SELECT ask.n, NULL, NULL::bigint, NULL::integer, ${otherFingerprint},
+        more integer;
+        named uuid[];
+        found integer;`,
+    body: `RETURN QUERY SELECT ask.n, CASE WHEN row.line IS NOT NULL THEN 'wait' END, NULL::bigint, NULL::integer, ${otherFingerprint},
           CASE WHEN row.has_result AND row.state = 'c' THEN (
             SELECT content.result FROM ${contents} AS content WHERE content.key = row.key
           ) END, ${state}
@@ -239,22 +259,23 @@ function claimFunction(tables: Tables): string {
         GET DIAGNOSTICS answered = ROW_COUNT;
         IF answered = cardinality(keys) THEN RETURN; END IF;
 
+        ${holdLines(tables)}
         RETURN QUERY WITH missing AS MATERIALIZED (
           SELECT ask.* FROM ${ask} AS ask
           WHERE NOT EXISTS (SELECT FROM ${records} AS row WHERE row.key = ask.key)
-        ), inserted AS (
+        ), ${placedIn(fences, 'missing')}, inserted AS (
           INSERT INTO ${records} AS row (
             fence, token, created_at, updated_at, until_at, due_at, keep_s, attempt, state, has_payload, has_result,
-            key, delivery_uuid, fingerprint, provider, endpoint, delivery_id, event, action
+            key, delivery_uuid, line, place, fingerprint, provider, endpoint, delivery_id, event, action
           )
           SELECT
             CASE WHEN ${isQueued} THEN 0 ELSE nextval('${fences}') END, ask.token, ask.now, ask.now,
             ${firstUntilAt}, CASE WHEN ask.bytes_length IS NOT NULL THEN ${firstUntilAt} END, ask.keep_s,
             CASE WHEN ${isQueued} THEN 0 ELSE 1 END, CASE WHEN ${isQueued} THEN 'p' ELSE 'r' END,
             ask.bytes_length IS NOT NULL, false, ask.key, CASE WHEN ${has('ask', 'isUuid')} THEN ask.delivery_id::uuid END,
-            decode(ask.fingerprint, 'hex'), ask.provider, ask.endpoint,
+            ${lineOf}, placed.place, decode(ask.fingerprint, 'hex'), ask.provider, ask.endpoint,
             CASE WHEN NOT ${has('ask', 'isUuid')} THEN ask.delivery_id END, ask.event, ask.action
-          FROM missing AS ask
+          FROM missing AS ask LEFT JOIN placed ON placed.key = ask.key
           ORDER BY ask.key
           ON CONFLICT (key) DO NOTHING
           RETURNING row.*
@@ -271,13 +292,22 @@ function claimFunction(tables: Tables): string {
         IF answered = cardinality(keys) THEN RETURN; END IF;
 
         RETURN QUERY WITH locked AS MATERIALIZED (
-          SELECT ask.*, row.has_payload AS had_payload, row.has_result AS had_result, ${moveOrFill} AS move
+          SELECT ask.*, row.has_payload AS had_payload, row.has_result AS had_result, row.state AS old_state,
+            row.attempt AS attempt, row.until_at, ${moveOrFill} AS move
           FROM ${ask} AS ask JOIN ${records} AS row ON row.key = ask.key
           WHERE ${moveOrFill} IS NOT NULL
             -- Not what this call has just inserted.
             AND NOT (row.created_at = at AND row.token = ask.token)
           ORDER BY row.key
           FOR UPDATE OF row SKIP LOCKED
+        ), ${placedIn(fences, 'locked')}, lost AS (
+          ${addAttempts(
+            attempts,
+            `SELECT ask.key, ${lostOwner('ask')} AS entry FROM locked AS ask
+            WHERE ask.old_state = 'r' AND ask.move IN ('grant', 'bury')`,
+          )}
+        ), forgotten AS (
+          DELETE FROM ${attempts} AS kept USING locked AS ask WHERE kept.key = ask.key AND ask.move = 'new'
         ), cleared AS (
           DELETE FROM ${contents} AS content USING locked AS ask
           WHERE content.key = ask.key AND ask.move = 'new' AND (ask.had_payload OR ask.had_result)
@@ -323,6 +353,15 @@ function claimFunction(tables: Tables): string {
               WHEN ask.move = 'new' OR row.fingerprint IS NULL THEN decode(ask.fingerprint, 'hex')
               ELSE row.fingerprint
             END,
+            line = CASE
+              WHEN ask.move = 'new' THEN ${lineOf}
+              WHEN ask.move = 'store' AND NOT ask.had_payload THEN ${lineOf}
+              ELSE row.line
+            END,
+            place = CASE
+              WHEN ask.move = 'new' OR ask.move = 'store' AND NOT ask.had_payload THEN placed.place
+              ELSE row.place
+            END,
             event = CASE WHEN ask.move = 'new' THEN ask.event ELSE row.event END,
             action = CASE WHEN ask.move = 'new' THEN ask.action ELSE row.action END,
             code = CASE
@@ -330,11 +369,59 @@ function claimFunction(tables: Tables): string {
               WHEN ask.move = 'bury' THEN 'attempts_exhausted'
               ELSE row.code
             END
-          FROM locked AS ask WHERE row.key = ask.key
+          FROM locked AS ask LEFT JOIN placed ON placed.key = ask.key WHERE row.key = ask.key
           RETURNING row.*, ask.n, ask.move, ${otherFingerprint} AS other_fingerprint
         ) SELECT row.n, row.move, row.fence, row.attempt::integer, row.other_fingerprint, NULL::bytea, ${state}
         FROM changed AS row;`,
   })
+}
+
+/** The line of an entry whose bytes are stored. */
+const lineOf = `CASE WHEN ask.line IS NOT NULL AND ask.bytes_length IS NOT NULL THEN ${digestOf('ask.line')} END`
+
+/** The places that entries of a batch get in their lines: in the order in which they came, which is not that of the keys. */
+function placedIn(fences: string, entries: string): string {
+  return `placed AS MATERIALIZED (
+          SELECT came.key, nextval('${fences}') AS place FROM (
+            SELECT ask.key FROM ${entries} AS ask WHERE ask.line IS NOT NULL AND ask.bytes_length IS NOT NULL ORDER BY ask.rank
+          ) AS came
+        )`
+}
+
+/**
+ * Makes sure that the lines of what is about to be stored are looked at, and stay until this call commits: a taker
+ * removes a line in which it finds nothing, and could not see what is being stored. This lock lets a completion in a
+ * caller's transaction be, which has changed the same row.
+ */
+function holdLines({ records, lines }: Tables): string {
+  const ask = asked('claim')
+  return `IF array_remove(lines, NULL) <> '{}' OR EXISTS (
+          SELECT FROM unnest(${plural('flags')}) AS ask (flags) WHERE ${has('ask', 'redeliversDead')}
+        ) THEN
+        named := ARRAY(
+          SELECT DISTINCT coalesce(row.line, ${lineOf}) AS line FROM ${ask} AS ask LEFT JOIN ${records} AS row ON row.key = ask.key
+          WHERE (ask.line IS NOT NULL OR row.line IS NOT NULL) AND (row.key IS NULL OR ${move} IS NOT NULL)
+          ORDER BY line
+        );
+        named := array_remove(named, NULL);
+        WHILE cardinality(named) > 0 LOOP
+          INSERT INTO ${lines} (due_at, line) SELECT at, wanted.line FROM unnest(named) AS wanted (line) ORDER BY wanted.line
+          ON CONFLICT (line) DO NOTHING;
+          SELECT count(*) INTO found FROM (
+            SELECT FROM ${lines} AS line WHERE line.line = ANY (named) ORDER BY line.line FOR KEY SHARE
+          ) AS kept;
+          EXIT WHEN found = cardinality(named);
+        END LOOP;
+        END IF;
+`
+}
+
+/** Says of the lines in `held_lines` that they have to be looked at. */
+export function wakeLines({ lines }: Pick<Tables, 'lines'>): string {
+  return `IF held_lines IS NOT NULL THEN
+          PERFORM FROM ${lines} AS line WHERE line.line = ANY (held_lines) ORDER BY line.line FOR NO KEY UPDATE;
+          UPDATE ${lines} AS line SET due_at = at WHERE line.line = ANY (held_lines);
+        END IF;`
 }
 
 /**
@@ -360,10 +447,12 @@ function settleFunction(
 ): string {
   const ask = asked(name)
   const same = 'row.key = ask.key AND row.fence = ask.fence'
-  const lock = (how: string) => `SELECT array_agg(locked.key), bool_or(locked.has_payload)
-          INTO held, any_payload
+  const lock = (how: string) => `SELECT
+            array_agg(locked.key), bool_or(locked.has_payload),
+            array_agg(DISTINCT locked.line) FILTER (WHERE locked.line IS NOT NULL)
+          INTO held, any_payload, held_lines
           FROM (
-            SELECT row.key, row.has_payload FROM ${ask} AS ask JOIN ${tables.records} AS row ON ${same}
+            SELECT row.key, row.has_payload, row.line FROM ${ask} AS ask JOIN ${tables.records} AS row ON ${same}
             -- As text, so that the index of what is open, which also has all of these, is not asked.
             WHERE row.state::text = 'r' AND row.token = ask.token
             ORDER BY row.key
@@ -374,6 +463,7 @@ function settleFunction(
     returns: 'n bigint, answer text',
     declares: `held uuid[];
         any_payload boolean;
+        held_lines uuid[];
         answered integer;`,
     body: `IF waits THEN
           ${lock('FOR UPDATE OF row')}
@@ -385,6 +475,7 @@ function settleFunction(
         FROM ${ask} AS ask WHERE row.key = ask.key AND ask.key = ANY (held)
         RETURNING ask.n, 'ok';
         GET DIAGNOSTICS answered = ROW_COUNT;
+        ${name === 'renew' ? '' : wakeLines(tables)}
         IF answered = cardinality(keys) THEN RETURN; END IF;
 
         RETURN QUERY SELECT ask.n, CASE
@@ -396,6 +487,118 @@ function settleFunction(
           AND (row.token = ask.token OR row.state = 'c')
         WHERE held IS NULL OR NOT ask.key = ANY (held);`,
   })
+}
+
+/**
+ * Claims what is due: records that are in no line, then the heads of the lines that are due. Takers never wait: what
+ * another transaction has locked is passed over. A line in which nothing is left is removed; the lock on it makes
+ * sure that whatever is being stored for it was either seen here or makes the line anew.
+ */
+function takeFunction(tables: Tables): string {
+  const { records, contents, lines, attempts, fences } = tables
+  const isSpent = `coalesce(row.attempt >= most_attempts AND row.state <> 'p', false)`
+  const took = (from: string, before: string) => `numbered AS MATERIALIZED (
+          SELECT due.*, found + row_number() OVER () AS n FROM ${from} AS due
+        ), lost AS (
+          ${addAttempts(attempts, `SELECT due.key, ${lostOwner('due')} AS entry FROM numbered AS due WHERE due.state = 'r'`)}
+        ), changed AS (
+          UPDATE ${records} AS row SET
+            state = CASE WHEN due.is_spent THEN 'd' ELSE 'r' END,
+            settled_by = NULL,
+            token = CASE WHEN due.is_spent THEN row.token ELSE tokens[due.n] END,
+            fence = CASE WHEN due.is_spent THEN row.fence ELSE greatest(row.fence + 1, nextval('${fences}')) END,
+            attempt = CASE WHEN due.is_spent THEN row.attempt ELSE least(row.attempt + 1, 32767) END,
+            updated_at = at,
+            until_at = CASE WHEN NOT due.is_spent THEN at + lease END,
+            due_at = CASE WHEN NOT due.is_spent THEN at + lease END,
+            keep_s = CASE WHEN due.is_spent THEN dead_keep_s ELSE row.keep_s END,
+            code = CASE WHEN due.is_spent THEN 'attempts_exhausted' ELSE row.code END
+          FROM numbered AS due WHERE row.key = due.key
+          RETURNING row.*, due.n, due.is_spent, due.state = 'r' AS was_lost
+        )${before}
+        SELECT row.n, row.is_spent, row.provider, row.endpoint, coalesce(row.delivery_uuid::text, row.delivery_id),
+          row.fence, row.attempt::integer, row.event, row.action, row.created_at, content.headers, content.body,
+          kept.log::text, row.was_lost
+        FROM changed AS row LEFT JOIN ${contents} AS content ON content.key = row.key AND NOT row.is_spent
+        LEFT JOIN ${attempts} AS kept ON kept.key = row.key
+        ORDER BY row.n`
+  return `CREATE FUNCTION ${nameOf(tables, 'take')}(
+        wanted integer, lease bigint, tokens bigint[], most_attempts integer, dead_keep_s integer, dead_blocks boolean
+      ) RETURNS TABLE (
+        n bigint, is_spent boolean, provider text, endpoint text, delivery_id text, fence bigint, attempt integer,
+        event text, action text, created_at bigint, headers text, body bytea, log text, was_lost boolean
+      ) LANGUAGE plpgsql ${planned} AS $function$
+      #variable_conflict use_column
+      DECLARE
+        at bigint := (SELECT now FROM ${clock} AS clock);
+        found integer := 0;
+        picked uuid[];
+      BEGIN
+        RETURN QUERY WITH due AS MATERIALIZED (
+          SELECT row.key, row.state, row.attempt, row.until_at, ${isSpent} AS is_spent
+          FROM ${records} AS row WHERE row.due_at <= at AND row.due_at IS NOT NULL AND row.line IS NULL
+          ORDER BY row.due_at LIMIT wanted
+          FOR UPDATE OF row SKIP LOCKED
+        ), ${took('due', '')};
+        GET DIAGNOSTICS found = ROW_COUNT;
+        IF found >= wanted THEN RETURN; END IF;
+
+        picked := ARRAY(
+          SELECT line.line FROM ${lines} AS line WHERE line.due_at <= at
+          ORDER BY line.due_at LIMIT wanted - found
+          FOR UPDATE SKIP LOCKED
+        );
+        IF cardinality(picked) = 0 THEN RETURN; END IF;
+
+        -- A new statement, which sees whatever was stored before these lines were locked.
+        RETURN QUERY WITH head AS MATERIALIZED (
+          SELECT line.line, held.until_at AS held_until, first.key, first.state, first.fence, first.until_at,
+            dead_blocks AND EXISTS (
+              SELECT FROM ${records} AS dead
+              WHERE dead.line = line.line AND dead.line IS NOT NULL AND dead.state = 'd'
+                AND (first.place IS NULL OR dead.place < first.place)
+            ) AS is_stopped
+          FROM unnest(picked) AS line (line)
+          LEFT JOIN LATERAL (
+            SELECT max(row.until_at) AS until_at FROM ${records} AS row
+            WHERE row.line = line.line AND row.line IS NOT NULL AND row.state = 'r' AND row.until_at > at
+          ) AS held ON true
+          LEFT JOIN LATERAL (
+            SELECT row.key, row.state, row.fence, row.until_at, row.place FROM ${records} AS row
+            WHERE row.line = line.line AND row.line IS NOT NULL AND row.state <> 'd'
+            ORDER BY row.place LIMIT 1
+          ) AS first ON true
+        ), due AS MATERIALIZED (
+          SELECT row.key, row.state, row.attempt, row.until_at, ${isSpent} AS is_spent
+          FROM head JOIN ${records} AS row ON row.key = head.key AND row.state = head.state AND row.fence = head.fence
+          WHERE head.held_until IS NULL AND NOT head.is_stopped AND row.until_at <= at
+          FOR UPDATE OF row SKIP LOCKED
+        ), ${took(
+          'due',
+          `, moved AS (
+          UPDATE ${lines} AS line SET due_at = CASE
+              WHEN head.held_until IS NOT NULL THEN head.held_until
+              WHEN head.is_stopped THEN at + 60000
+              WHEN head.until_at > at THEN head.until_at
+              WHEN due.is_spent = false THEN at + lease
+              ELSE at
+            END
+          FROM head LEFT JOIN due ON due.key = head.key
+          WHERE line.line = head.line AND (head.key IS NOT NULL OR head.is_stopped)
+        ), emptied AS (
+          DELETE FROM ${lines} AS line USING head
+          WHERE line.line = head.line AND head.key IS NULL AND NOT head.is_stopped
+        )`,
+        )};
+      END $function$`
+}
+
+function noteFailures({ records, attempts }: Tables): string {
+  return `${addAttempts(
+    attempts,
+    `SELECT ask.key, jsonb_build_array(jsonb_build_array(row.attempt, ask.now, ask.duration, ask.code)) AS entry
+          FROM ${asked('fail')} AS ask JOIN ${records} AS row ON row.key = ask.key WHERE ask.key = ANY (held)`,
+  )};`
 }
 
 function completeContents({ records, contents }: Tables): string {

@@ -8,6 +8,7 @@ import {
   optionError,
   type RetryResult,
   readListQuery,
+  type Store,
   type StoreStats,
 } from '@webhook-inbox/core'
 import { keyValues } from './claim.ts'
@@ -17,13 +18,14 @@ import {
   integer,
   letterOf,
   optionalInteger,
+  readAttempts,
   readRecord,
   readState,
   recordColumns,
   text,
 } from './row.ts'
 import { purgeable, purgeMinute, type Tables } from './schema.ts'
-import { askedRows, clock, keyColumns } from './sql.ts'
+import { askedRows, clock, digestOf, keyColumns } from './sql.ts'
 
 export interface Operator {
   get(send: Send, key: DeliveryKey): Promise<DeliveryRecord | undefined>
@@ -32,7 +34,10 @@ export interface Operator {
   stats(send: Send): Promise<StoreStats>
   retry(send: Send, key: DeliveryKey): Promise<RetryResult>
   purge(send: Send, limit: number): Promise<number>
+  latest(send: Send, entry: LatestEntry): Promise<boolean>
 }
+
+export type LatestEntry = Parameters<Store['latest']>[0]
 
 /** Completed records are counted one by one up to here; beyond, the planner's estimate is told. */
 const countedExactly = 100_000
@@ -45,16 +50,21 @@ const minuteMs = 60_000
  */
 const windowsMs = [1, 8, 64, 512, 4096, 32_768, 262_144].map((minutes) => minutes * minuteMs)
 
-export function createOperator({ records, contents }: Tables): Operator {
+export function createOperator({ records, contents, lines, attempts, latest }: Tables): Operator {
   const getText = `WITH ${askedRows(keyColumns)}
-    SELECT ${recordColumns}, clock.now FROM (SELECT key AS asked_key, now FROM asked) AS clock
-    JOIN ${records} ON key = clock.asked_key`
+    SELECT ${recordColumns}, clock.now, (
+      SELECT kept.log::text FROM ${attempts} AS kept WHERE kept.key = clock.asked_key
+    ) AS log
+    FROM (SELECT key AS asked_key, now FROM asked) AS clock JOIN ${records} ON key = clock.asked_key`
   const retryText = `WITH ${askedRows(keyColumns)}, changed AS (
     UPDATE ${records} AS row SET
       state = CASE WHEN row.has_payload THEN 'p' ELSE 'f' END, attempt = 0, updated_at = ask.now,
       until_at = ask.now, due_at = CASE WHEN row.has_payload THEN ask.now END
     FROM asked AS ask WHERE row.key = ask.key AND row.state IN ('d', 'f')
-    RETURNING row.key, row.has_payload
+    RETURNING row.key, row.has_payload, row.line, ask.now
+  ), woken AS (
+    INSERT INTO ${lines} AS line (due_at, line) SELECT changed.now, changed.line FROM changed WHERE changed.line IS NOT NULL
+    ON CONFLICT (line) DO UPDATE SET due_at = excluded.due_at
   )
   SELECT CASE
       WHEN changed.has_payload THEN 'pending'
@@ -100,8 +110,20 @@ export function createOperator({ records, contents }: Tables): Operator {
     DELETE FROM ${records} AS row USING old WHERE row.key = old.key RETURNING row.key
   ), cleared AS (
     DELETE FROM ${contents} AS content USING old WHERE content.key = old.key AND old.has_contents
+  ), forgotten AS (
+    DELETE FROM ${attempts} AS kept USING old WHERE kept.key = old.key
   )
   SELECT count(*) AS purged FROM removed`
+  const forgetText = `DELETE FROM ${latest} WHERE entity IN (
+    SELECT entity FROM ${latest} WHERE purge_at <= (SELECT now FROM ${clock} AS clock)
+    ORDER BY purge_at LIMIT $1::integer
+    FOR UPDATE SKIP LOCKED
+  )`
+  const latestText = `INSERT INTO ${latest} AS known (occurred_at, purge_at, entity)
+    SELECT $2::bigint, clock.now + $3::bigint, ${digestOf('$1::text')} FROM ${clock} AS clock
+    ON CONFLICT (entity) DO UPDATE SET occurred_at = excluded.occurred_at, purge_at = excluded.purge_at
+    WHERE known.occurred_at <= excluded.occurred_at OR known.purge_at <= (SELECT now FROM ${clock} AS clock)
+    RETURNING true AS is_latest`
 
   async function findPage(send: Send, query: ListQuery, limit: number): Promise<readonly SqlRow[]> {
     const cursor = readCursor(query.cursor)
@@ -154,7 +176,9 @@ export function createOperator({ records, contents }: Tables): Operator {
   return {
     async get(send, key) {
       const [row] = await send(getText, keyValues([{ key }]))
-      return row === undefined ? undefined : readRecord(row, integer(row, 'now'))
+      return row === undefined
+        ? undefined
+        : { ...readRecord(row, integer(row, 'now')), attempts: readAttempts(row) }
     },
 
     async list(send, asked) {
@@ -197,9 +221,19 @@ export function createOperator({ records, contents }: Tables): Operator {
       return answer === 'not_found' ? 'not_found' : 'not_retryable'
     },
 
+    async latest(send, { entity, occurredAtMs, retentionMs }) {
+      const rows = await send(latestText, [
+        escapeText(entity),
+        String(occurredAtMs),
+        String(retentionMs),
+      ])
+      return rows.length === 1
+    },
+
     async purge(send, limit) {
       limitOption('purge', limit, 1_000_000)
       await send(dropPayloadsText, [String(limit)])
+      await send(forgetText, [String(limit)])
       return integer(only(await send(purgeText, [String(limit)])), 'purged')
     },
   }

@@ -1,4 +1,5 @@
 import {
+  type ClaimEntry,
   createBatch,
   type Hold,
   hasCode,
@@ -9,7 +10,14 @@ import {
   storeUnavailable,
   WebhookInboxError,
 } from '@webhook-inbox/core'
-import { type AskedClaim, answerCopy, claimKey, claimSize, createClaim } from './claim.ts'
+import {
+  type AskedClaim,
+  answerCopy,
+  type ClaimAnswer,
+  claimKey,
+  claimSize,
+  createClaim,
+} from './claim.ts'
 import {
   asStoreError,
   checkClient,
@@ -22,6 +30,7 @@ import {
   sqlStateOf,
 } from './client.ts'
 import { keyText } from './encode.ts'
+import { createHints } from './hints.ts'
 import { createOperator } from './operator.ts'
 import { migrate, schemaText, tablesOf } from './schema.ts'
 import { checkServer, checkStore } from './self-check.ts'
@@ -94,6 +103,24 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     send: (entries: readonly AskedClaim[]) => claims(send, entries),
   })
 
+  // One batch at a time: two that are under way may arrive in either order, and lines keep that of receipt.
+  const claimInLine = createBatch({
+    timeoutMs,
+    maxInFlight: 1,
+    keyOf: claimKey,
+    sizeOf: claimSize,
+    merge: answerCopy,
+    send: (entries: readonly AskedClaim[]) => claims(send, entries),
+  })
+  let lastRank = 0
+
+  function claimLater(entry: ClaimEntry): Promise<ClaimAnswer> {
+    const asked = { ...entry, ...copyOfPayload(entry) }
+    if (entry.order === undefined) return claimOne(asked)
+    lastRank = (lastRank + 1) % 2_000_000_000
+    return claimInLine({ ...asked, rank: lastRank })
+  }
+
   /** Settles in batches; what another transaction has locked is waited for alone. */
   function batched<Asked extends { readonly hold: Hold }, Result extends string>(
     { ask, wait }: Settling<Asked, Result>,
@@ -123,30 +150,27 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     }
   }
 
-  /** Settles on the caller's client, in the caller's transaction. */
-  async function join<Asked, Result>(
-    tx: unknown,
-    { wait }: Settling<Asked, Result>,
-    asked: Asked,
-  ): Promise<Result> {
+  /** Works on the caller's client, in the caller's transaction. */
+  async function join<Result>(tx: unknown, work: (send: Send) => Promise<Result>): Promise<Result> {
     const client = transactionOf(tx)
     const joined = createSend(client, timeoutMs)
     try {
       // Refused outside of a transaction block; inside it says nothing that the next statement would not.
       await joined(`LOCK TABLE ${tables.meta} IN ACCESS SHARE MODE`)
-      return await wait(joined, asked)
+      return await work(joined)
     } catch (error) {
       throw transactionError(error, tables.name)
     }
   }
 
+  const hints = createHints({ pool, tables, send })
+
   const store: Store = {
     name: 'postgres',
 
     async claim(entries) {
-      const answers = await told(
-        Promise.all(entries.map((entry) => claimOne({ ...entry, ...copyOfPayload(entry) }))),
-      )
+      const answers = await told(Promise.all(entries.map(claimLater)))
+      if (entries.some(({ mode }) => mode === 'queued')) hints.tell()
       return answers.map(({ result }) => result)
     },
 
@@ -156,23 +180,37 @@ export function postgresStore(options: PostgresStoreOptions): Store {
       const options = { ...rest, ...(result === undefined ? {} : { result: result.slice() }) }
       return tx === undefined
         ? complete({ hold, options })
-        : join(tx, settlings.complete, { hold, options })
+        : join(tx, (joined) => settlings.complete.wait(joined, { hold, options }))
     },
 
     async fail(hold, failure, tx) {
       const options = { ...failure, ...copyOfPayload(failure) }
       return tx === undefined
         ? fail({ hold, options })
-        : join(tx, settlings.fail, { hold, options })
+        : join(tx, (joined) => settlings.fail.wait(joined, { hold, options }))
     },
 
-    release: (hold) => told(settlings.release.wait(send, { hold })),
+    async release(hold) {
+      const answer = await told(settlings.release.wait(send, { hold }))
+      hints.tell()
+      return answer
+    },
     abandon: (key, token) => told(settlings.abandon(send, key, token)),
     take: (wanted) => told(take(send, wanted)),
     get: (key) => told(operator.get(send, key)),
     list: (query = {}) => told(operator.list(send, query)),
     stats: () => told(operator.stats(send)),
-    retry: (key) => told(operator.retry(send, key)),
+    latest: (entry, tx) =>
+      tx === undefined
+        ? told(operator.latest(send, entry))
+        : join(tx, (joined) => operator.latest(joined, entry)),
+    watch: (onWork) => hints.watch(onWork),
+
+    async retry(key) {
+      const answer = await told(operator.retry(send, key))
+      if (answer === 'pending') hints.tell()
+      return answer
+    },
     purge: (limit) => told(operator.purge(send, limit)),
 
     async setup() {
@@ -184,6 +222,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     async close() {
       closed = true
       stopListening()
+      await hints.close()
     },
   }
   return Object.freeze(store)

@@ -1,5 +1,5 @@
 /** Reading rows, whatever driver made them. */
-import type { DeliveryKey, DeliveryRecord, DeliveryState } from '@webhook-inbox/core'
+import type { AttemptRecord, DeliveryKey, DeliveryRecord, DeliveryState } from '@webhook-inbox/core'
 import type { SqlRow } from './client.ts'
 import { fingerprintOf, fromHex, unescapeText } from './encode.ts'
 
@@ -116,4 +116,18 @@ export function readRecord(row: SqlRow, nowMs: number): DeliveryRecord {
     ...(untilAtMs === undefined ? {} : { dueAt: new Date(untilAtMs) }),
     ...(isKept ? {} : { purgeAt: new Date(updatedAtMs + 1000 * integer(row, 'keep_s')) }),
   }
+}
+
+/** Reads the column `log`: the last attempts that did not complete. NULL: none. */
+export function readAttempts(row: SqlRow): readonly AttemptRecord[] {
+  const log = optionalText(row, 'log')
+  const entries: unknown = log === undefined ? [] : JSON.parse(log)
+  if (!Array.isArray(entries)) throw unexpected('log', entries)
+  return entries.map((entry) => {
+    const [attempt, endedAtMs, durationMs, code] = Array.isArray(entry) ? entry : []
+    if (typeof attempt !== 'number' || typeof endedAtMs !== 'number' || typeof code !== 'string')
+      throw unexpected('log', entry)
+    const ended = { attempt, endedAt: new Date(endedAtMs), code: unescapeText(code) }
+    return typeof durationMs === 'number' ? { ...ended, durationMs } : ended
+  })
 }

@@ -10,6 +10,12 @@ export interface Tables {
   readonly records: string
   /** Bytes beside it: the stored request, and the result for later copies. */
   readonly contents: string
+  /** One row for each line in which deliveries wait, while any may: when to look at it. */
+  readonly lines: string
+  /** One row for each record that has failed: its last attempts. */
+  readonly attempts: string
+  /** One row for each entity: when the newest of its events happened. */
+  readonly latest: string
   /** One row: the version of the schema. */
   readonly meta: string
   /** Where fences come from. */
@@ -25,6 +31,9 @@ export function tablesOf(schemaName: string, tableName: string): Tables {
   return {
     records: named(''),
     contents: named('_contents'),
+    lines: named('_lines'),
+    attempts: named('_attempts'),
+    latest: named('_latest'),
     meta: named('_meta'),
     fences: named('_fence'),
     name: `${schemaName}.${tableName}`,
@@ -47,11 +56,11 @@ export const purgeMinute = '(updated_at / 60000 + keep_s / 60)'
 
 /** What leads from one version to the next, in order. A migration that was published is never changed. */
 function migrations(tables: Tables): readonly (readonly string[])[] {
-  const { records, contents, meta, fences, tableName } = tables
+  const { records, contents, lines, attempts, latest, meta, fences, tableName } = tables
   return [
     [
       // Columns in the order of their alignment: eight bytes, four, two, one, then those of any length. Times are epoch
-      // milliseconds. A completed record holds NULL in token, until_at and due_at, which costs nothing.
+      // milliseconds. A completed record holds NULL in token, until_at, due_at, place and line, which costs nothing.
       `CREATE TABLE ${records} (
         fence bigint NOT NULL,
         token bigint,
@@ -59,6 +68,7 @@ function migrations(tables: Tables): readonly (readonly string[])[] {
         updated_at bigint NOT NULL,
         until_at bigint,
         due_at bigint,
+        place bigint,
         keep_s integer NOT NULL,
         attempt smallint NOT NULL,
         state "char" NOT NULL,
@@ -67,6 +77,7 @@ function migrations(tables: Tables): readonly (readonly string[])[] {
         has_result boolean NOT NULL,
         key uuid NOT NULL,
         delivery_uuid uuid,
+        line uuid,
         fingerprint bytea,
         provider text NOT NULL,
         endpoint text NOT NULL,
@@ -90,7 +101,11 @@ function migrations(tables: Tables): readonly (readonly string[])[] {
       `COMMENT ON COLUMN ${records}.due_at IS 'until_at of unfinished records whose bytes are stored: what a worker may run'`,
       `COMMENT ON COLUMN ${records}.keep_s IS 'seconds that the record is kept from updated_at; unfinished records with bytes are kept for ever'`,
       // What a worker may run: small, and NULL is not in it.
-      `CREATE INDEX "${tableName}_due" ON ${records} (due_at) WHERE due_at IS NOT NULL`,
+      `CREATE INDEX "${tableName}_due" ON ${records} (due_at) WHERE due_at IS NOT NULL AND line IS NULL`,
+      // The head of a line, whether one of it is held, and the dead ones of those whose dead stop them.
+      `CREATE INDEX "${tableName}_head" ON ${records} (line, place) WHERE line IS NOT NULL AND state <> 'd'`,
+      `CREATE INDEX "${tableName}_held" ON ${records} (line) WHERE line IS NOT NULL AND state = 'r'`,
+      `CREATE INDEX "${tableName}_dead" ON ${records} (line, place) WHERE line IS NOT NULL AND state = 'd'`,
       // What is not completed, for the operator: few rows.
       `CREATE INDEX "${tableName}_open" ON ${records} (created_at) WHERE state <> 'c'`,
       // Many records share a minute, and equal index entries are stored once: about seven bytes a record.
@@ -106,6 +121,27 @@ function migrations(tables: Tables): readonly (readonly string[])[] {
         CONSTRAINT "${tableName}_contents_key" PRIMARY KEY (key)
       ) WITH (autovacuum_vacuum_scale_factor = 0.05)`,
       `CREATE INDEX "${tableName}_contents_until" ON ${contents} (payload_until) WHERE payload_until IS NOT NULL`,
+      `CREATE TABLE ${lines} (
+        due_at bigint NOT NULL,
+        line uuid NOT NULL,
+        CONSTRAINT "${tableName}_lines_line" PRIMARY KEY (line)
+      ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)`,
+      `COMMENT ON COLUMN ${lines}.line IS 'the first 128 bits of the SHA-256 of its name'`,
+      `CREATE INDEX "${tableName}_lines_due" ON ${lines} (due_at)`,
+      `CREATE TABLE ${attempts} (
+        key uuid NOT NULL,
+        log jsonb NOT NULL,
+        CONSTRAINT "${tableName}_attempts_key" PRIMARY KEY (key)
+      ) WITH (autovacuum_vacuum_scale_factor = 0.05)`,
+      `COMMENT ON COLUMN ${attempts}.log IS 'the last ten that did not complete: [attempt, ended at, duration in milliseconds, code]'`,
+      `CREATE TABLE ${latest} (
+        occurred_at bigint NOT NULL,
+        purge_at bigint NOT NULL,
+        entity uuid NOT NULL,
+        CONSTRAINT "${tableName}_latest_entity" PRIMARY KEY (entity)
+      ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05)`,
+      `COMMENT ON COLUMN ${latest}.entity IS 'the first 128 bits of the SHA-256 of its name'`,
+      `CREATE INDEX "${tableName}_latest_purge" ON ${latest} (purge_at)`,
       // Without a cache in the sessions: a fence is greater than every one issued before it.
       `CREATE SEQUENCE ${fences} AS bigint CACHE 1 MAXVALUE ${Number.MAX_SAFE_INTEGER}`,
       `CREATE TABLE ${meta} (

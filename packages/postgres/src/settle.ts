@@ -108,6 +108,7 @@ export function createSettlings(tables: Tables): Settlings {
         asked.map(({ options }) => (options.dead === true ? undefined : options.retryInMs)),
       ),
       arrayLiteral(asked.map(({ options }) => escapeText(options.code))),
+      arrayLiteral(asked.map(({ options }) => options.durationMs)),
       arrayLiteral(
         payloads.map((payload) =>
           payload === undefined ? undefined : JSON.stringify(payload.headers),
@@ -120,9 +121,11 @@ export function createSettlings(tables: Tables): Settlings {
   })
 
   const release = settling<{ readonly hold: Hold }>('release', () => [])
-  const abandonText = `WITH ${askedRows([...keyColumns, ['token', 'bigint']])}
-    UPDATE ${tables.records} AS row SET ${giveBack} FROM asked AS ask
-    WHERE row.key = ask.key AND row.token = ask.token AND row.state = 'r'`
+  const abandonText = `WITH ${askedRows([...keyColumns, ['token', 'bigint']])}, given AS (
+      UPDATE ${tables.records} AS row SET ${giveBack} FROM asked AS ask
+      WHERE row.key = ask.key AND row.token = ask.token AND row.state = 'r'
+      RETURNING row.line, ask.now
+    ) UPDATE ${tables.lines} AS line SET due_at = given.now FROM given WHERE line.line = given.line`
 
   return {
     renew: {

@@ -11,8 +11,24 @@ export const clock =
 /** The primary key of a record, of the columns `provider`, `endpoint` and `delivery_id` of `asked`. */
 export function keyOf(asked: string): string {
   const part = (column: string) => `length(${asked}.${column})::text || ':' || ${asked}.${column}`
-  const text = `${part('provider')} || ${part('endpoint')} || ${asked}.delivery_id`
+  return digestOf(`${part('provider')} || ${part('endpoint')} || ${asked}.delivery_id`)
+}
+
+/** The first 128 bits of the SHA-256 of a text. */
+export function digestOf(text: string): string {
   return `encode(substr(sha256(convert_to(${text}, 'UTF8')), 1, 16), 'hex')::uuid`
+}
+
+/** Adds the entries of `rows` (`key` and `entry`, a log of one) to the logs of their records, which hold ten. */
+export function addAttempts(attempts: string, rows: string): string {
+  return `INSERT INTO ${attempts} AS kept (key, log) SELECT added.key, added.entry FROM (${rows}) AS added
+          ON CONFLICT (key) DO UPDATE SET
+            log = CASE WHEN jsonb_array_length(kept.log) >= 10 THEN kept.log - 0 ELSE kept.log END || excluded.log`
+}
+
+/** What the log says of an owner that let the record go by the end of its lease. */
+export function lostOwner(row: string): string {
+  return `jsonb_build_array(jsonb_build_array(${row}.attempt, ${row}.until_at, NULL, 'lease_expired'))`
 }
 
 /** A column of a batch: how it is called in `asked`, and its type. */

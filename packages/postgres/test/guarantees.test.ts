@@ -13,9 +13,10 @@ import {
 import { clockSearchPath, inTransaction, movableClock, moveClock, quietStore } from './support.ts'
 
 const runner = { describe, it, expect }
-const features: readonly StoreFeature[] = ['second', 'transactions', 'writes']
+const features: readonly StoreFeature[] = ['second', 'transactions', 'watch', 'writes']
 
 let schemas = 0
+const tables = ['', '_contents', '_lines', '_attempts', '_latest']
 
 /** Whatever writes or locks a row takes a transaction id. */
 async function transactionIds(client: PostgresClient): Promise<number> {
@@ -49,7 +50,7 @@ function guarantees(
       const store = quietStore({ pool, schema })
       if (!isSetUp) await store.setup()
       isSetUp = true
-      await admin.query(`TRUNCATE ${schema}.webhook_inbox, ${schema}.webhook_inbox_contents`)
+      await admin.query(`TRUNCATE ${tables.map((name) => `${schema}.webhook_inbox${name}`).join()}`)
       return {
         store,
         second: async () => quietStore({ pool, schema }),
