@@ -249,7 +249,7 @@ function claimFunction(tables: Tables): string {
     declares: `answered integer;
         more integer;
         named uuid[];
-        found integer;`,
+        kept uuid[];`,
     body: `RETURN QUERY SELECT ask.n, CASE WHEN row.line IS NOT NULL THEN 'wait' END, NULL::bigint, NULL::integer, ${otherFingerprint},
           CASE WHEN row.has_result AND row.state = 'c' THEN (
             SELECT content.result FROM ${contents} AS content WHERE content.key = row.key
@@ -405,12 +405,14 @@ function holdLines({ records, lines }: Tables): string {
         );
         named := array_remove(named, NULL);
         WHILE cardinality(named) > 0 LOOP
-          INSERT INTO ${lines} (due_at, line) SELECT at, wanted.line FROM unnest(named) AS wanted (line) ORDER BY wanted.line
+          kept := ARRAY(
+            SELECT line.line FROM ${lines} AS line WHERE line.line = ANY (named) ORDER BY line.line FOR KEY SHARE
+          );
+          EXIT WHEN cardinality(kept) = cardinality(named);
+          -- Only what is not there: beside a row that a transaction has changed, this would wait for that transaction.
+          INSERT INTO ${lines} (due_at, line)
+          SELECT at, wanted.line FROM unnest(named) AS wanted (line) WHERE wanted.line <> ALL (kept) ORDER BY wanted.line
           ON CONFLICT (line) DO NOTHING;
-          SELECT count(*) INTO found FROM (
-            SELECT FROM ${lines} AS line WHERE line.line = ANY (named) ORDER BY line.line FOR KEY SHARE
-          ) AS kept;
-          EXIT WHEN found = cardinality(named);
         END LOOP;
         END IF;
 `
