@@ -123,7 +123,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   }
 
   function enterLine(row: Row, order: string | undefined): void {
-    if (order === undefined) return
+    if (order === undefined || row.payload === undefined) return
     lastPlace += 1
     row.order = order
     row.place = lastPlace
@@ -354,26 +354,31 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 
     async take({ limit, leaseMs, maxAttempts, deadRetentionMs, deadBlocksOrder = false }) {
       limitOption('take', limit, 1000)
-      const due = [...rows.values()].filter(isWorkable).sort((a, b) => a.dueAtMs - b.dueAtMs)
       const taken: TakenDelivery[] = []
-      for (const row of due) {
-        if (taken.length >= limit) break
-        if (row.payload === undefined || !isItsTurn(row, deadBlocksOrder)) continue
-        if (maxAttempts !== undefined && row.attempt >= maxAttempts && row.state !== 'pending') {
-          exhaust(row, deadRetentionMs)
-          continue
+      // What is buried makes room in its line: then once more.
+      for (let again = true; again; ) {
+        again = false
+        const due = [...rows.values()].filter(isWorkable).sort((a, b) => a.dueAtMs - b.dueAtMs)
+        for (const row of due) {
+          if (taken.length >= limit) break
+          if (row.payload === undefined || !isItsTurn(row, deadBlocksOrder)) continue
+          if (maxAttempts !== undefined && row.attempt >= maxAttempts && row.state !== 'pending') {
+            exhaust(row, deadRetentionMs)
+            again ||= row.order !== undefined
+            continue
+          }
+          grant(row, randomToken(), leaseMs)
+          taken.push({
+            hold: { key: row.key, token: row.token, fence: row.fence },
+            attempt: row.attempt,
+            lostOwners: lostOwnersOf(row),
+            leaseMs,
+            ...(row.event === undefined ? {} : { event: row.event }),
+            ...(row.action === undefined ? {} : { action: row.action }),
+            receivedAt: new Date(row.createdAtMs),
+            payload: copyOf(row.payload),
+          })
         }
-        grant(row, randomToken(), leaseMs)
-        taken.push({
-          hold: { key: row.key, token: row.token, fence: row.fence },
-          attempt: row.attempt,
-          lostOwners: lostOwnersOf(row),
-          leaseMs,
-          ...(row.event === undefined ? {} : { event: row.event }),
-          ...(row.action === undefined ? {} : { action: row.action }),
-          receivedAt: new Date(row.createdAtMs),
-          payload: copyOf(row.payload),
-        })
       }
       return taken
     },

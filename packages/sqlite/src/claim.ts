@@ -1,4 +1,5 @@
 import type { ClaimEntry, ClaimResult } from '@webhook-inbox/core'
+import { createAttempts, lostOwner } from './attempts.ts'
 import { keyCondition, keyParameters, type RecordRow, readRecord, recordColumns } from './row.ts'
 import type { Tables } from './schema.ts'
 import {
@@ -33,6 +34,8 @@ type Decision =
       readonly grants?: boolean
       /** The entry's payload becomes the record's. */
       readonly storesPayload?: boolean
+      /** The claim before this one, whose owner was lost. */
+      readonly lost?: RecordRow
     }
 
 export function createClaim(tables: Tables): ClaimAll {
@@ -47,18 +50,21 @@ export function createClaim(tables: Tables): ClaimAll {
   const save = statement(`
     INSERT INTO ${records} (
       provider, endpoint, delivery_id, state, token, fence, attempt, until_at, purge_at, unfinished_retention,
-      has_payload, fingerprint, event, action, code, created_at, updated_at
+      has_payload, fingerprint, event, action, code, created_at, updated_at, line, place
     ) VALUES (
       :provider, :endpoint, :deliveryId, :state, :token, :fence, :attempt, :untilAt, :purgeAt, :unfinishedRetention,
-      :hasPayload, :fingerprint, :event, :action, :code, :createdAt, :updatedAt
+      :hasPayload, :fingerprint, :event, :action, :code, :createdAt, :updatedAt, :line, :place
     )
     ON CONFLICT (provider, endpoint, delivery_id) DO UPDATE SET
       settled_by = CASE WHEN fence = excluded.fence THEN settled_by END,
       state = excluded.state, token = excluded.token, fence = excluded.fence, attempt = excluded.attempt,
       until_at = excluded.until_at, purge_at = excluded.purge_at, has_payload = excluded.has_payload,
-      fingerprint = excluded.fingerprint, code = excluded.code, updated_at = excluded.updated_at
+      fingerprint = excluded.fingerprint, code = excluded.code, updated_at = excluded.updated_at,
+      line = excluded.line, place = excluded.place
     RETURNING id`)
   const savePayload = statement(savePayloadText(tables))
+  const nextPlace = statement(`UPDATE ${meta} SET last_place = last_place + 1 RETURNING last_place`)
+  const attempts = createAttempts(tables)
   const nextFence = statement(nextFenceText(meta))
 
   function decideOne(connection: Connection, entry: ClaimEntry, nowMs: number): Decision {
@@ -78,6 +84,11 @@ export function createClaim(tables: Tables): ClaimAll {
       if (issued === undefined) throw new TypeError(`Table ${meta} has lost its row.`)
       row.fence = integer(issued, 'last_fence')
     }
+    if (row.line !== undefined && row.place === undefined) {
+      const place = connection.rows(nextPlace, {})[0]
+      if (place === undefined) throw new TypeError(`Table ${meta} has lost its row.`)
+      row.place = integer(place, 'last_place')
+    }
     const saved = connection.rows(save, {
       ...keyParameters(row.key),
       state: row.state,
@@ -94,7 +105,11 @@ export function createClaim(tables: Tables): ClaimAll {
       code: row.code ?? null,
       createdAt: row.createdAtMs,
       updatedAt: row.updatedAtMs,
+      line: row.line ?? null,
+      place: row.place ?? null,
     })[0]
+    if (decision.lost !== undefined && saved !== undefined)
+      attempts.add(connection, integer(saved, 'id'), lostOwner(decision.lost))
     if (decision.storesPayload === true && entry.payload !== undefined && saved !== undefined) {
       connection.rows(savePayload, {
         id: integer(saved, 'id'),
@@ -173,28 +188,31 @@ function decide(
     moveTo(row, 'failed', nowMs)
   }
 
-  if (entry.mode === 'queued') {
-    // A copy brings the bytes that an inline claim did not keep: from here a worker can finish the work.
-    if (storesPayload) {
-      row.hasPayload = true
-      row.purgeAtMs = undefined
-    }
+  // A copy brings the bytes that an inline claim did not keep: from here a worker can finish the work.
+  if (storesPayload) {
+    row.hasPayload = true
+    row.purgeAtMs = undefined
+    row.line = entry.order
+  }
+  // An inline claim of what waits in a line would overtake the others.
+  if (entry.mode === 'queued' || row.line !== undefined) {
     if (!isHeldLive(row, nowMs))
       return keep({ status: 'pending', fresh: false, fingerprintMatches })
   }
   if (isHeldLive(row, nowMs))
     return keep({ status: 'processing', leaseMs: row.untilAtMs - nowMs, fingerprintMatches })
+  const lost = found.state === 'processing' ? { lost: found } : {}
   const spent = entry.maxAttempts !== undefined && row.attempt >= entry.maxAttempts
   if (spent && row.state !== 'pending') {
     moveTo(row, 'dead', nowMs)
     row.code = 'attempts_exhausted'
     row.purgeAtMs = nowMs + (entry.deadRetentionMs ?? entry.unfinishedRetentionMs)
-    return { row, answer: { status: 'dead', fingerprintMatches } }
+    return { row, answer: { status: 'dead', fingerprintMatches }, ...lost }
   }
   if (row.state === 'failed' && entry.respectBackoff === true && row.untilAtMs > nowMs)
     return keep({ status: 'waiting', retryInMs: row.untilAtMs - nowMs, fingerprintMatches })
   claimRow(row, entry, nowMs)
-  return { row, answer: { status: 'claimed', fingerprintMatches }, grants: true }
+  return { row, answer: { status: 'claimed', fingerprintMatches }, grants: true, ...lost }
 }
 
 function newRow(entry: ClaimEntry, nowMs: number): RecordRow {
@@ -214,6 +232,8 @@ function newRow(entry: ClaimEntry, nowMs: number): RecordRow {
     hasPayload: entry.payload !== undefined,
     fingerprint: entry.fingerprint,
     code: undefined,
+    line: entry.mode === 'queued' && entry.payload !== undefined ? entry.order : undefined,
+    place: undefined,
   }
   moveTo(row, 'pending', nowMs)
   return row

@@ -7,8 +7,10 @@ import {
   type RetryResult,
   readListQuery,
   readNumberCursor,
+  type Store,
   type StoreStats,
 } from '@webhook-inbox/core'
+import { createAttempts } from './attempts.ts'
 import {
   keyCondition,
   keyParameters,
@@ -20,6 +22,8 @@ import {
 import type { Tables } from './schema.ts'
 import { type Connection, integer, optionalInteger, type SqlValue, statement } from './statement.ts'
 
+export type LatestEntry = Parameters<Store['latest']>[0]
+
 /** The operator's side: looking, putting back to work, tidying up. */
 export interface Operator {
   get(connection: Connection, key: DeliveryKey, nowMs: number): DeliveryRecord | undefined
@@ -29,10 +33,14 @@ export interface Operator {
   /** Inside a write transaction. */
   retry(connection: Connection, key: DeliveryKey, nowMs: number): RetryResult
   /** Inside a write transaction. */
+  latest(connection: Connection, entry: LatestEntry, nowMs: number): boolean
+  /** Inside a write transaction. */
   purge(connection: Connection, limit: number, nowMs: number): number
 }
 
-export function createOperator({ records, contents }: Tables): Operator {
+export function createOperator(tables: Tables): Operator {
+  const { records, contents, latest } = tables
+  const attempts = createAttempts(tables)
   const find = statement(`SELECT ${recordColumns} FROM ${records} WHERE ${keyCondition}`)
   const putBack = statement(`
     UPDATE ${records} SET
@@ -56,11 +64,22 @@ export function createOperator({ records, contents }: Tables): Operator {
       WHERE purge_at <= :now AND NOT (state = 'processing' AND until_at > :now)
       ORDER BY purge_at LIMIT :limit
     ) RETURNING id`)
+  const remember = statement(`
+    INSERT INTO ${latest} (entity, occurred_at, purge_at) VALUES (:entity, :occurredAt, :purgeAt)
+    ON CONFLICT (entity) DO UPDATE SET occurred_at = excluded.occurred_at, purge_at = excluded.purge_at
+    WHERE occurred_at <= excluded.occurred_at OR purge_at <= :now
+    RETURNING entity`)
+  const forget = statement(`
+    DELETE FROM ${latest} WHERE entity IN (
+      SELECT entity FROM ${latest} WHERE purge_at <= :now ORDER BY purge_at LIMIT :limit
+    )`)
 
   return {
     get(connection, key, nowMs) {
       const found = connection.rows(find, keyParameters(key))[0]
-      return found === undefined ? undefined : toRecord(readRecord(found), nowMs)
+      if (found === undefined) return undefined
+      const ended = attempts.read(connection, integer(found, 'id'))
+      return { ...toRecord(readRecord(found), nowMs), attempts: ended }
     },
 
     list(connection, query, nowMs) {
@@ -108,10 +127,16 @@ export function createOperator({ records, contents }: Tables): Operator {
       return connection.rows(find, keyParameters(key)).length > 0 ? 'not_retryable' : 'not_found'
     },
 
+    latest(connection, { entity, occurredAtMs, retentionMs }, nowMs) {
+      const parameters = { entity, occurredAt: occurredAtMs, purgeAt: nowMs + retentionMs }
+      return connection.rows(remember, { ...parameters, now: nowMs }).length > 0
+    },
+
     purge(connection, limit, nowMs) {
       limitOption('purge', limit, 1_000_000)
       for (const row of connection.rows(dropPayloads, { now: nowMs, limit }))
         connection.rows(dropPayload, { id: integer(row, 'id') })
+      connection.rows(forget, { now: nowMs, limit })
       return connection.rows(remove, { now: nowMs, limit }).length
     },
   }

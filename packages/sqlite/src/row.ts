@@ -19,11 +19,15 @@ export interface RecordRow {
   hasPayload: boolean
   fingerprint: string | undefined
   code: string | undefined
+  /** The line it waits in, and its place there, which it gets when it is saved. */
+  line: string | undefined
+  place: number | undefined
 }
 
 /** The columns that {@link readRecord} needs. */
 export const recordColumns = `id, provider, endpoint, delivery_id, state, token, fence, attempt, until_at, purge_at,
-  unfinished_retention, has_payload, fingerprint, event, action, code, created_at, updated_at`
+  unfinished_retention, has_payload, fingerprint, event, action, code, created_at,
+  updated_at, line, place`
 
 export function readRecord(row: SqlRow): RecordRow {
   return {
@@ -46,6 +50,8 @@ export function readRecord(row: SqlRow): RecordRow {
     hasPayload: integer(row, 'has_payload') === 1,
     fingerprint: optionalText(row, 'fingerprint'),
     code: optionalText(row, 'code'),
+    line: optionalText(row, 'line'),
+    place: optionalInteger(row, 'place'),
   }
 }
 

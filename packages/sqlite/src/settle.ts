@@ -7,6 +7,7 @@ import type {
   SettleResult,
   StoredPayload,
 } from '@webhook-inbox/core'
+import { createAttempts } from './attempts.ts'
 import { savePayloadText } from './claim.ts'
 import { keyCondition, keyParameters } from './row.ts'
 import type { Tables } from './schema.ts'
@@ -40,7 +41,7 @@ export function createSettling(tables: Tables): Settling {
     WHERE ${held} RETURNING id`)
   const finish = statement(`
     UPDATE ${records} SET
-      state = 'completed', code = NULL, updated_at = :now, purge_at = :now + :retention,
+      state = 'completed', code = NULL, line = NULL, place = NULL, updated_at = :now, purge_at = :now + :retention,
       has_payload = has_payload AND :payloadRetention IS NOT NULL,
       payload_until_at = CASE WHEN has_payload THEN :now + :payloadRetention END
     WHERE ${held} RETURNING id`)
@@ -49,18 +50,19 @@ export function createSettling(tables: Tables): Settling {
     INSERT INTO ${contents} (id, result) VALUES (:id, :result)
     ON CONFLICT (id) DO UPDATE SET result = excluded.result`)
   const savePayload = statement(savePayloadText(tables))
+  const attempts = createAttempts(tables)
   const findPayloadPlace = statement(`SELECT id, has_payload FROM ${records} WHERE ${held}`)
   const failLater = statement(`
     UPDATE ${records} SET
       state = 'failed', settled_by = 'fail', code = :code, updated_at = :now, until_at = :now + :retryIn,
       has_payload = has_payload OR :bringsPayload,
       purge_at = CASE WHEN has_payload OR :bringsPayload THEN NULL ELSE :now + :retention END
-    WHERE ${held} RETURNING id`)
+    WHERE ${held} RETURNING id, attempt`)
   const bury = statement(`
     UPDATE ${records} SET
       state = 'dead', settled_by = 'fail', code = :code, updated_at = :now, purge_at = :now + :retention,
       has_payload = has_payload OR :bringsPayload
-    WHERE ${held} RETURNING id`)
+    WHERE ${held} RETURNING id, attempt`)
   const giveBackText = `
     UPDATE ${records} SET
       state = CASE WHEN has_payload THEN 'pending' ELSE 'failed' END, settled_by = 'release',
@@ -128,12 +130,19 @@ export function createSettling(tables: Tables): Settling {
         retention: options.retentionMs,
         bringsPayload: bringsPayload ? 1 : 0,
       }
-      const changed =
+      const [changed] =
         options.dead === true
           ? connection.rows(bury, parameters)
           : connection.rows(failLater, { ...parameters, retryIn: options.retryInMs })
-      if (changed.length > 0) return 'ok'
-      return missed(connection, hold, 'fail')
+      if (changed === undefined) return missed(connection, hold, 'fail')
+      const { code, durationMs } = options
+      const ended = { attempt: integer(changed, 'attempt'), endedAt: new Date(nowMs), code }
+      attempts.add(
+        connection,
+        integer(changed, 'id'),
+        durationMs === undefined ? ended : { ...ended, durationMs },
+      )
+      return 'ok'
     },
 
     release(connection, hold, nowMs) {

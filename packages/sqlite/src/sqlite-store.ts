@@ -84,6 +84,12 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
   let isConfigured = false
   let closed = false
   let storeId: string | undefined
+  const watchers = new Set<() => void>()
+
+  // Other processes on the file find their work by asking.
+  function tellWatchers(): void {
+    for (const onWork of watchers) onWork()
+  }
 
   function setUp(): void {
     if (isOwn && !isConfigured) {
@@ -175,7 +181,9 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
     name: 'sqlite',
     async claim(entries) {
       const asked = entries.map((entry) => ({ ...entry, ...copyOfPayload(entry) }))
-      return read((nowMs) => claim(connection, asked, nowMs))
+      const results = await read((nowMs) => claim(connection, asked, nowMs))
+      if (results.some(({ status }) => status === 'pending')) tellWatchers()
+      return results
     },
     renew: (hold, leaseMs) => write((nowMs) => settling.renew(connection, hold, leaseMs, nowMs)),
     async complete(hold, { result, ...rest }, tx) {
@@ -190,13 +198,33 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
         ? write((nowMs) => settling.fail(connection, hold, failure, nowMs))
         : join(tx, (joined, nowMs) => settling.fail(joined, hold, failure, nowMs))
     },
-    release: (hold) => write((nowMs) => settling.release(connection, hold, nowMs)),
+    async release(hold) {
+      const answer = await write((nowMs) => settling.release(connection, hold, nowMs))
+      tellWatchers()
+      return answer
+    },
     abandon: (key, token) => write((nowMs) => settling.abandon(connection, key, token, nowMs)),
     take: (wanted) => write((nowMs) => take(connection, wanted, nowMs)),
     get: (key) => read((nowMs) => operator.get(connection, key, nowMs)),
     list: (query = {}) => read((nowMs) => operator.list(connection, query, nowMs)),
     stats: () => read((nowMs) => operator.stats(connection, nowMs)),
-    retry: (key) => write((nowMs) => operator.retry(connection, key, nowMs)),
+    latest: (entry, tx) =>
+      tx === undefined
+        ? write((nowMs) => operator.latest(connection, entry, nowMs))
+        : join(tx, (joined, nowMs) => operator.latest(joined, entry, nowMs)),
+
+    async watch(onWork) {
+      // One function may be watching twice: each watch is its own.
+      const watcher = (): void => onWork()
+      watchers.add(watcher)
+      return { reach: 'instance', close: async () => void watchers.delete(watcher) }
+    },
+
+    async retry(key) {
+      const answer = await write((nowMs) => operator.retry(connection, key, nowMs))
+      if (answer === 'pending') tellWatchers()
+      return answer
+    },
     purge: (limit) => write((nowMs) => operator.purge(connection, limit, nowMs)),
     setup: () => read(() => {}),
 

@@ -1,5 +1,12 @@
-import { limitOption, type StoredPayload, type TakenDelivery } from '@webhook-inbox/core'
+import {
+  limitOption,
+  type Store,
+  type StoredPayload,
+  type TakenDelivery,
+} from '@webhook-inbox/core'
+import { createAttempts, lostOwner, lostOwnersOf } from './attempts.ts'
 import { fenceFloor, nextFenceText } from './claim.ts'
+import { createLines } from './lines.ts'
 import { readRecord, recordColumns } from './row.ts'
 import type { Tables } from './schema.ts'
 import {
@@ -11,12 +18,7 @@ import {
   text,
 } from './statement.ts'
 
-export interface TakeOptions {
-  readonly limit: number
-  readonly leaseMs: number
-  readonly maxAttempts?: number
-  readonly deadRetentionMs: number
-}
+export type TakeOptions = Parameters<Store['take']>[0]
 
 /** Claims what is workable. Runs inside a write transaction, so that no two takers get the same. */
 export type Take = (
@@ -40,6 +42,8 @@ export function createTake(tables: Tables): Take {
     WHERE id = :id`)
   const findPayload = statement(`SELECT headers, body FROM ${contents} WHERE id = :id`)
   const nextFence = statement(nextFenceText(meta))
+  const attempts = createAttempts(tables)
+  const lines = createLines(tables)
 
   function takeOne(
     connection: Connection,
@@ -49,6 +53,7 @@ export function createTake(tables: Tables): Take {
   ): TakenDelivery | undefined {
     const id = integer(found, 'id')
     const row = readRecord(found)
+    if (row.state === 'processing') attempts.add(connection, id, lostOwner(row))
     if (maxAttempts !== undefined && row.attempt >= maxAttempts && row.state !== 'pending') {
       connection.rows(bury, { id, now: nowMs, retention: deadRetentionMs })
       return undefined
@@ -63,6 +68,7 @@ export function createTake(tables: Tables): Take {
     return {
       hold: { key: row.key, token, fence },
       attempt: row.attempt + 1,
+      lostOwners: lostOwnersOf(attempts.read(connection, id)),
       leaseMs,
       ...(row.event === undefined ? {} : { event: row.event }),
       ...(row.action === undefined ? {} : { action: row.action }),
@@ -82,7 +88,17 @@ export function createTake(tables: Tables): Take {
         const delivery = takeOne(connection, found, options, nowMs)
         if (delivery !== undefined) taken.push(delivery)
       }
-      if (due.length < wanted || wanted <= 0) return taken
+      if (wanted <= 0) return taken
+      if (due.length < wanted) break
+    }
+    for (;;) {
+      const wanted = options.limit - taken.length
+      const heads = wanted > 0 ? lines.findHeads(connection, wanted, options, nowMs) : []
+      if (heads.length === 0) return taken
+      for (const found of heads) {
+        const delivery = takeOne(connection, found, options, nowMs)
+        if (delivery !== undefined) taken.push(delivery)
+      }
     }
   }
 }

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { kinds, temporaryFile } from './support.ts'
 
 const runner = { describe, it, expect }
-const features = ['second', 'transactions', 'writes'] as const
+const features = ['second', 'transactions', 'watch', 'writes'] as const
 
 storeGuarantees(runner, {
   name: 'sqliteStore({ path })',
