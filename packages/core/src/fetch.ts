@@ -19,11 +19,15 @@ export type FetchWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = 
   FetchContext,
   Webhook
 > & {
-  /** Required: there is no route behind a fetch handler. */
-  readonly handler: Handler<FetchContext, Webhook>
   /** Answer this path only; others get 404. @default every path */
   readonly path?: string
-}
+} & (
+    | {
+        /** Required, for there is no route behind a fetch handler, unless a worker runs the deliveries. */
+        readonly handler: Handler<FetchContext, Webhook>
+      }
+    | { readonly queue: true }
+  )
 
 export type FetchHandler = (request: Request) => Promise<Response>
 
@@ -39,9 +43,9 @@ export function webhook<
 >(options: FetchWebhookOptions<Webhook> & { readonly provider: Name }): FetchHandler {
   const { path, ...receiverOptions } = { ...options }
   rejectUnknownOptions('webhook', { ...options }, [...receiverOptionNames, 'path'])
-  if (typeof receiverOptions.handler !== 'function') {
+  if (typeof receiverOptions.handler !== 'function' && receiverOptions.queue !== true) {
     throw optionError(
-      'webhook: "handler" is missing. Pass handler: async (webhook) => { … }; it runs once for each delivery.',
+      'webhook: "handler" is missing. Pass handler: async (webhook) => { … }; it runs once for each delivery. Or queue: true, and a worker.',
     )
   }
   const isOurs = pathMatcher(path)

@@ -64,9 +64,9 @@ export function webhook<
   const receiver = createReceiver(receiverOptions)
 
   return (req, res, next) => {
-    if (next === undefined && options.handler === undefined) {
+    if (next === undefined && options.handler === undefined && options.queue !== true) {
       throw optionError(
-        'webhook: there is nobody to run the delivery. Pass handler: async (webhook) => { … }, or call the middleware with a third argument: guard(req, res, () => { … }).',
+        'webhook: there is nobody to run the delivery. Pass handler: async (webhook) => { … }, or queue: true for a worker, or call the middleware with a third argument: guard(req, res, () => { … }).',
       )
     }
     if (!isOurs(pathOf(req))) {
