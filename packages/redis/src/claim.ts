@@ -6,39 +6,44 @@ import {
   storeUnavailable,
 } from '@webhook-inbox/core'
 import type { Connection } from './connection.ts'
-import { copyBytes, packAbout, packHeaders, packKey, packText } from './encoding.ts'
-import { type Place, placeOf } from './key.ts'
+import { copyBytes, packHeaders } from './encoding.ts'
+import { type Place, placeOf, shardKeys } from './key.ts'
+import { packNew } from './new-record.ts'
 import { recordLua } from './record-lua.ts'
 import { defineScript, textOf } from './script.ts'
 
-// Bytes of a packed token of 32 hex digits, and of a fingerprint of 64.
-const usualToken = 17
-const usualPrint = 33
-
-// ARGV[1] lists the entries, those of fresh inline claims in four fields; ARGV[2] holds their tokens and fingerprints,
-// one after the other. The bytes of an entry that brings some are in ARGV[bytes], its headers in the one after.
+// ARGV[1] holds the records that the claims would make if they are new (packNew). ARGV[2] tells how long those are kept
+// if that is the same for all and they have no bytes, and else nothing. ARGV[3] is a list of the terms of each claim, or
+// 0 for those of the one before it. The bytes of an entry that brings some are in ARGV[bytes], its headers in the one
+// after.
 // Answers a text with a line for each entry, then the results of completed ones.
 const claimScript = defineScript(
   'claim',
   `${recordLua}
-local entries, lines, reply, taken = cjson.decode(ARGV[1]), {}, { '' }, 0
+local count, keepNew, terms = #KEYS - ${shardKeys.length}, ARGV[2], nil
+local lines, reply = {}, { '' }
 -- The entry in hand.
-local token, print, about, names, lease, keep, bytes, most, queued, backoff, redeliver
-
-local function cut(length)
-  local first = taken + 1
-  taken = taken + length
-  return length > 0 and string.sub(ARGV[2], first, taken)
-end
+local token, print, about, names, lease, keep, bytes, most, queued, backoff, redeliver, keepDead
 
 local function granted(r)
-  grant(r, token, lease, #entries)
+  grant(r, token, lease, count)
   save(r)
   return 'claimed ' .. digits(r.fence) .. ' ' .. digits(r.attempt)
 end
 
 local function bring(r)
   return bytes > 0 and attach(r, ARGV[bytes], ARGV[bytes + 1])
+end
+
+-- What is known of the records before anything is changed: asking for all at once is cheaper. MGET passes over hashes.
+local found, touched, isFree = {}, {}, true
+local existing = redis.call('EXISTS', unpack(KEYS, ${shardKeys.length + 1}))
+if existing > 0 then
+  found = redis.call('MGET', unpack(KEYS, ${shardKeys.length + 1}))
+  for i = 1, count do
+    if found[i] then existing = existing - 1 end
+  end
+  isFree = existing == 0
 end
 
 -- Claims that begin to run without bytes are added to their set together.
@@ -49,18 +54,18 @@ local function addStarted()
 end
 
 -- What save() would write for the usual case, a new inline claim, by a shorter way.
-local function start(key)
-  local number = nextFence(0, #entries)
-  local packed = cmsgpack.pack({
-    'r', token, number, 1, now, 0, keep, print, about, now + lease, now + keep, false, names, false,
-  })
-  redis.call('SET', key, packed, 'PX', math.max(keep, lease))
+local first, line
+local function start(key, record)
+  if not first then
+    local number = nextFence(0, count)
+    first, line = head('r', now, number), '1 claimed ' .. digits(number) .. ' 1'
+  end
+  redis.call('SET', key, first .. record, 'PX', keepNew)
   started[#started + 1] = idOf(key)
-  return 'claimed ' .. digits(number) .. ' 1'
+  return line
 end
 
 local function create(key)
-  if not queued and bytes == 0 then return start(key) end
   local r = {
     key = key, kind = 'none', state = 'p', token = '', fence = 0, attempt = 0, created = now, updated = now, due = now,
     keep = keep, purge = 0, fingerprint = print, about = about, code = false, names = names, settledBy = false,
@@ -106,7 +111,7 @@ local function claim(r)
     return 'processing ' .. digits(r.due - now)
   end
   if most > 0 and r.attempt >= most and r.state ~= 'p' then
-    bury(r, '"attempts_exhausted"', keep)
+    bury(r, '"attempts_exhausted"', keepDead)
     save(r)
     return 'dead'
   end
@@ -117,17 +122,31 @@ local function claim(r)
   return granted(r)
 end
 
-for i, e in ipairs(entries) do
-  lease, keep, about, names, bytes, most = e[1], e[2], e[3], e[4], e[7] or 0, e[8] or 0
-  queued, backoff, redeliver = e[9], e[10], e[11]
-  token, print = cut(e[5] or ${usualToken}), cut(e[6] or ${usualPrint})
-  local r = read(record(i))
-  if not r then
-    lines[i] = '1 ' .. create(record(i))
+local function examine(i, key, packed)
+  local attempt, age, purge, code, settledBy
+  print, attempt, age, keep, about, lease, purge, code, names, settledBy, token = cut(packed, 0, 10)
+  terms = terms or cjson.decode(ARGV[3])
+  local j = i
+  while terms[j] == 0 do j = j - 1 end
+  queued, most, backoff, redeliver, keepDead, bytes = unpack(terms[j])
+  local r
+  if found[i] and not touched[key] then r = parse(key, found[i], false) else r = read(key) end
+  touched[key] = true
+  if not r then return '1 ' .. create(key) end
+  local matches = not r.fingerprint or not print or r.fingerprint == print
+  return (matches and '1 ' or '0 ') .. claim(r)
+end
+
+local at = 1
+for i = 1, count do
+  local key, packed = KEYS[${shardKeys.length} + i], nil
+  packed, at = struct.unpack('>I4c0', ARGV[1], at)
+  if isFree and not found[i] and not touched[key] and keepNew ~= '' then
+    touched[key], lines[i] = true, start(key, packed)
   else
+    -- The record may be one of them; and whatever trips over it has to leave them in order.
     addStarted()
-    local matches = not r.fingerprint or not print or r.fingerprint == print
-    lines[i] = (matches and '1 ' or '0 ') .. claim(r)
+    lines[i] = examine(i, key, packed)
   end
 end
 addStarted()
@@ -177,39 +196,59 @@ function copyOf(payload: StoredPayload | undefined): Pick<Claim, 'body' | 'heade
 }
 
 function argumentsOf(claims: readonly Claim[], base: string) {
-  let texts = ''
   const bytes: (Buffer | string)[] = []
-  const list = claims.map(({ entry, body, headers }) => {
-    const brings = body !== undefined && headers !== undefined
-    if (brings) bytes.push(body, headers)
-    const token = packText(entry.token)
-    const fingerprint = entry.fingerprint === undefined ? '' : packText(entry.fingerprint)
-    texts += token + fingerprint
-    const { leaseMs, unfinishedRetentionMs } = entry
-    const common = [leaseMs, unfinishedRetentionMs, packAbout(entry), packKey(entry.key)]
-    const isUsual =
-      token.length === 2 * usualToken &&
-      fingerprint.length === 2 * usualPrint &&
-      entry.mode === 'inline' &&
-      entry.maxAttempts === undefined &&
-      entry.respectBackoff !== true &&
-      entry.redeliverDead !== true
-    if (isUsual) return common
-    return [
-      ...common,
-      token.length / 2,
-      fingerprint.length / 2,
-      brings ? bytes.length + 1 : 0,
-      entry.maxAttempts ?? 0,
-      entry.mode === 'queued',
-      entry.respectBackoff === true,
-      entry.redeliverDead === true,
-    ]
+  const terms = claims.map(({ entry, body, headers }, index) => {
+    if (body !== undefined && headers !== undefined) {
+      bytes.push(body, headers)
+      return termsOf(entry, bytes.length + 2)
+    }
+    const before = claims[index - 1]
+    return before !== undefined && before.body === undefined && haveSameTerms(before.entry, entry)
+      ? 0
+      : termsOf(entry, 0)
   })
+  const [usual] = claims
+  const isUsual =
+    usual !== undefined &&
+    usual.entry.mode === 'inline' &&
+    bytes.length === 0 &&
+    claims.every(({ entry }) => entry.mode === 'inline' && keptMs(entry) === keptMs(usual.entry))
   return {
     keys: claims.map(({ place }) => `${base}${place.id}`),
-    args: [JSON.stringify(list), Buffer.from(texts, 'hex'), ...bytes],
+    args: [
+      packNew(claims.map(({ entry, place }) => ({ entry, names: place.names }))),
+      isUsual ? String(keptMs(usual.entry)) : '',
+      JSON.stringify(terms),
+      ...bytes,
+    ],
   }
+}
+
+/** How long Redis keeps the record of a new inline claim. */
+function keptMs({ leaseMs, unfinishedRetentionMs }: ClaimEntry): number {
+  return Math.max(leaseMs, unfinishedRetentionMs)
+}
+
+function termsOf(entry: ClaimEntry, bytes: number) {
+  return [
+    entry.mode === 'queued',
+    entry.maxAttempts ?? 0,
+    entry.respectBackoff === true,
+    entry.redeliverDead === true,
+    entry.deadRetentionMs ?? entry.unfinishedRetentionMs,
+    bytes,
+  ]
+}
+
+function haveSameTerms(a: ClaimEntry, b: ClaimEntry): boolean {
+  return (
+    a.mode === b.mode &&
+    a.maxAttempts === b.maxAttempts &&
+    a.respectBackoff === b.respectBackoff &&
+    a.redeliverDead === b.redeliverDead &&
+    a.deadRetentionMs === b.deadRetentionMs &&
+    a.unfinishedRetentionMs === b.unfinishedRetentionMs
+  )
 }
 
 function readResults(reply: unknown, claims: readonly Claim[]): readonly ClaimResult[] {

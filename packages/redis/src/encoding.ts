@@ -1,17 +1,19 @@
 /** How texts are kept in a record: short, and so that every string comes back as it was. */
 import type { DeliveryKey, StoredPayload } from '@webhook-inbox/core'
 
+const digest = /^[0-9a-f]{64}$/
+
 /**
- * A token or fingerprint as bytes, written in hex. Hex digests, the usual case, take half of their length as bytes;
- * other texts are JSON behind a mark.
+ * A fingerprint: a digest in hex as 32 bytes, the usual case, and other texts as JSON, which is never as long as that.
  */
-export function packText(text: string): string {
-  const isHex = text.length % 2 === 0 && /^[0-9a-f]+$/.test(text)
-  return isHex ? `00${text}` : `74${Buffer.from(JSON.stringify(text)).toString('hex')}`
+export function packText(text: string): Buffer {
+  if (digest.test(text)) return Buffer.from(text, 'hex')
+  const packed = JSON.stringify(text)
+  return Buffer.from(Buffer.byteLength(packed) === 32 ? `${packed} ` : packed)
 }
 
 export function unpackText(packed: Buffer): string {
-  return packed[0] === 0 ? packed.toString('hex', 1) : parseText(packed.toString('utf8', 1))
+  return packed.length === 32 ? packed.toString('hex') : parseText(packed.toString())
 }
 
 /** The readable parts of a key. JSON, because it keeps every string, lone surrogates among them. */

@@ -19,6 +19,8 @@ export interface Place {
   readonly shard: number
   /** 132 bits of SHA-256 over the parts of the key, in base64url. */
   readonly id: string
+  /** The readable parts of the key, packed. */
+  readonly names: string
 }
 
 /** What the keys of a shard are called that every script gets, in this order, before the records. */
@@ -33,8 +35,9 @@ export function shardsOf(prefix: string, count: number): readonly Shard[] {
 
 export function placeOf(key: DeliveryKey, shards: number): Place {
   // In JSON no choice of parts can spell another key.
-  const digest = hash('sha256', packKey(key), 'base64url')
-  return { shard: numberOf(digest.slice(-4, -1)) % shards, id: digest.slice(0, idLength) }
+  const names = packKey(key)
+  const digest = hash('sha256', names, 'base64url')
+  return { shard: numberOf(digest.slice(-4, -1)) % shards, id: digest.slice(0, idLength), names }
 }
 
 const base64url = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'

@@ -48,7 +48,8 @@ return r.bytes and 'pending' or 'needs_redelivery'
 `,
 )
 
-// Newest first, from just before the record { created, id } on. Those that have gone by themselves are left out.
+// Newest first, from just before the record { created, id } on. Those that have gone by themselves are left out, also
+// when their delivery has come again: until it is purged, an index may name a record that is not there any more.
 const listScript = defineScript(
   'list',
   `${recordLua}
@@ -61,7 +62,7 @@ repeat
   for i = 1, #found, 2 do
     if #rows < most and (tonumber(found[i + 1]) < created or found[i] < id) then
       local r = read(keyOf(found[i]))
-      rows[#rows + 1] = { found[i], found[i + 1], r and describe(r) or '' }
+      rows[#rows + 1] = { found[i], found[i + 1], r and r.list == list and describe(r) or '' }
     end
   end
 until #rows >= most or #found < 2 * most
@@ -77,7 +78,8 @@ local found = redis.call('SSCAN', running, ARGV[1], 'COUNT', ARGV[2])
 local rows = {}
 for i, id in ipairs(found[2]) do
   local r = read(keyOf(id))
-  rows[i] = { id, r and digits(r.created) or '0', r and describe(r) or '' }
+  local runs = r and r.list == running
+  rows[i] = { id, runs and digits(r.created) or '0', runs and describe(r) or '' }
 end
 return { found[1], rows }
 `,
@@ -92,7 +94,8 @@ local oldest = ''
 -- Records that have gone by themselves stay in the list until they are purged: some of them are passed over.
 local found = redis.call('ZRANGE', open, 0, 99, 'WITHSCORES')
 for i = 1, #found, 2 do
-  if redis.call('EXISTS', keyOf(found[i])) == 1 then
+  local r = read(keyOf(found[i]))
+  if r and r.list == open then
     oldest = digits(now - found[i + 1])
     break
   end
@@ -113,7 +116,7 @@ local found = redis.call('SSCAN', running, ARGV[1], 'COUNT', ARGV[2])
 local there, overdue, oldest = 0, 0, -1
 for _, id in ipairs(found[2]) do
   local r = read(keyOf(id))
-  if r then
+  if r and r.list == running then
     there, oldest = there + 1, math.max(oldest, now - r.created)
     if not isLive(r) then overdue = overdue + 1 end
   end
@@ -132,16 +135,29 @@ local function over(band)
   if #ids == limit then more = '1' end
   return ids
 end
+-- Leaves the places that a record has now: its delivery may have come again.
+local function tidy(id, r)
+  local list, place
+  if r then list, place = listOf(r), placeOf(r) end
+  if place then redis.call('ZADD', index, place, id) else redis.call('ZREM', index, id) end
+  if list ~= open then redis.call('ZREM', open, id) end
+  if list ~= dead then redis.call('ZREM', dead, id) end
+end
 for _, id in ipairs(over(${bands.kept})) do
-  redis.call('ZREM', index, id)
-  redis.call('HDEL', keyOf(id), 'body', 'headers')
+  local r = read(keyOf(id))
+  if r and r.state == 'c' and r.bytes then
+    redis.call('HDEL', r.key, 'body', 'headers')
+    r.bytes = false
+  end
+  tidy(id, r)
 end
 for _, band in ipairs({ ${bands.dead}, ${bands.waiting} }) do
   for _, id in ipairs(over(band)) do
-    if purged < limit and redis.call('EXISTS', keyOf(id)) == 0 then
-      redis.call('ZREM', index, id)
-      redis.call('ZREM', open, id)
-      redis.call('ZREM', dead, id)
+    local r = read(keyOf(id))
+    if r then
+      tidy(id, r)
+    elseif purged < limit then
+      tidy(id)
       purged = purged + 1
     end
   end
@@ -157,7 +173,9 @@ const purgeRunningScript = defineScript(
 local limit = tonumber(ARGV[2])
 local found, purged = redis.call('SSCAN', running, ARGV[1], 'COUNT', limit), 0
 for _, id in ipairs(found[2]) do
-  if purged < limit and redis.call('EXISTS', keyOf(id)) == 0 then
+  local r = read(keyOf(id))
+  if r and r.list ~= running then redis.call('SREM', running, id) end
+  if not r and purged < limit then
     redis.call('SREM', running, id)
     purged = purged + 1
   end

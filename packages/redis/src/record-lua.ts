@@ -2,15 +2,17 @@
  * What the scripts share: a delivery's record, and the indexes of its shard. The scripts get the keys of the shard, then
  * the records.
  *
- * A record is an array packed by cmsgpack. It is a string as long as there are no bytes with it, and otherwise a hash
- * with the fields `record`, `body` and `headers` (the request) and `result`. Redis removes it when its time is over;
- * work whose bytes are stored has no time.
+ * A record is a string as long as there are no bytes with it, and otherwise a hash with the fields `record`, `body` and
+ * `headers` (the request) and `result`. Redis removes it when its time is over; work whose bytes are stored has no time.
+ * It begins with a letter for its state, the time of its last change and its fence: 14 bytes that a script knows. The
+ * rest of a new one is made by the claimer (packNew), so that a script has little to do. Of a completed one is kept what
+ * tells it from others.
  *
  * - running: a set of the records that run without bytes. They come and go all the time, and are few at a time.
  * - open: the other unfinished records by time of creation; dead: the dead ones.
  * - index: those of open and dead, and completed ones whose bytes are kept, in bands of one sorted set: the band tells
  *   the state, the place in it the time at which something is due.
- * - fence: the last one that was given.
+ * - fence: the last one that may have been given.
  *
  * A completed record whose bytes are gone is in no index.
  */
@@ -62,24 +64,59 @@ local function listOf(r)
   return r.state == 'r' and not r.bytes and running or open
 end
 
-local function read(key)
-  local kind, packed = redis.call('TYPE', key).ok, nil
-  if kind == 'none' then return nil end
-  if kind == 'hash' then packed = redis.call('HGET', key, 'record') else packed = redis.call('GET', key) end
-  local v = cmsgpack.unpack(packed)
-  local r = {
-    key = key, kind = kind, bytes = kind == 'hash',
-    state = v[1], token = v[2], fence = v[3], attempt = v[4], updated = v[5], created = v[5] - v[6], keep = v[7],
-    fingerprint = v[8], about = v[9],
-    due = v[10], purge = v[11], code = v[12], names = v[13], settledBy = v[14],
-  }
-  if r.state == 'c' then
-    r.settledBy = 'complete'
-    r.purge, r.bytes = r.updated + r.keep, kind == 'hash' and redis.call('HEXISTS', key, 'body') == 1
-  else
-    r.list = listOf(r)
+local function head(state, updated, number) return state .. struct.pack('>I6I7', updated, number) end
+
+-- What is left of a token when its record is completed: the fence alone nearly tells who did it.
+local function markOf(token) return tonumber(string.sub(redis.sha1hex(token), 1, 8), 16) end
+
+-- The values at a place, and what follows them, which is the fingerprint; false when that is empty.
+local function following(packed, last, ...)
+  return last > 0 and string.sub(packed, last + 1), ...
+end
+local function cut(packed, from, count)
+  return following(packed, cmsgpack.unpack_limit(packed, count, from))
+end
+
+-- The record that a text holds; bytes tells whether it was in a hash.
+local function parse(key, packed, isHash)
+  local state, updated, number = string.sub(packed, 1, 1), struct.unpack('>I6I7', packed, 2)
+  local r = { key = key, kind = isHash and 'hash' or 'string', state = state, updated = updated, fence = number }
+  if state == 'c' then
+    local attempt, age, keep, about
+    r.mark = struct.unpack('>I4', packed, 15)
+    r.fingerprint, attempt, age, keep, about = cut(packed, 18, 4)
+    r.attempt, r.created, r.keep, r.about = attempt, updated - age, keep, about
+    r.settledBy, r.purge = 'complete', updated + keep
+    r.bytes = isHash and redis.call('HEXISTS', key, 'body') == 1
+    return r
   end
+  local attempt, age, keep, about, due, purge, code, names, settledBy, token
+  r.fingerprint, attempt, age, keep, about, due, purge, code, names, settledBy, token = cut(packed, 14, 10)
+  r.attempt, r.created, r.keep, r.about = attempt, updated - age, keep, about
+  r.due, r.purge = updated + due, purge and updated + purge or 0
+  r.code, r.names, r.settledBy, r.token = code, names, settledBy, token
+  r.bytes = isHash
+  r.list = listOf(r)
   return r
+end
+
+local function format(r)
+  local first, age, print = head(r.state, r.updated, r.fence), r.updated - r.created, r.fingerprint or ''
+  if r.state == 'c' then
+    return first .. struct.pack('>I4', markOf(r.token)) .. cmsgpack.pack(r.attempt, age, r.keep, r.about) .. print
+  end
+  local purge = r.purge > 0 and r.purge - r.updated
+  return first .. cmsgpack.pack(
+    r.attempt, age, r.keep, r.about, r.due - r.updated, purge, r.code, r.names, r.settledBy, r.token
+  ) .. print
+end
+
+local function read(key)
+  -- MGET answers nothing, and no error, for a hash.
+  local packed = redis.call('MGET', key)[1]
+  if packed then return parse(key, packed, false) end
+  packed = redis.call('HGET', key, 'record')
+  return packed and parse(key, packed, true) or nil
 end
 
 -- Where a record stands in the index; nil when it is in none.
@@ -107,20 +144,10 @@ local function save(r)
   end
   if place then redis.call('ZADD', index, place, id) end
 
-  local v, purge
-  if r.state == 'c' then
-    v, purge = {
-      r.state, r.token, r.fence, r.attempt, r.updated, r.updated - r.created, r.keep, r.fingerprint, r.about,
-    }, r.purge
-  else
-    v, purge = {
-      r.state, r.token, r.fence, r.attempt, r.updated, r.updated - r.created, r.keep, r.fingerprint, r.about,
-      r.due, r.purge, r.code, r.names, r.settledBy,
-    }, r.purge
-    -- A lease outlives the retention: a claim that stands is not removed.
-    if r.state == 'r' and purge > 0 then purge = math.max(purge, r.due) end
-  end
-  local packed, left = cmsgpack.pack(v), math.max(1, purge - now)
+  local purge = r.purge
+  -- A lease outlives the retention: a claim that stands is not removed.
+  if r.state == 'r' and purge > 0 then purge = math.max(purge, r.due) end
+  local packed, left = format(r), math.max(1, purge - now)
   if not r.bytes and not r.result then
     if purge > 0 then redis.call('SET', r.key, packed, 'PX', left) else redis.call('SET', r.key, packed) end
     r.kind = 'string'
@@ -158,16 +185,15 @@ local function attach(r, body, headers)
   return true
 end
 
--- At least the time in microseconds, so that it grows also when Redis has lost its memory. most is how many one script
--- can give: they are reserved before the first is given.
-local lastFence
+-- One for all grants of a script: it has to grow with those of one record. At least the time in microseconds, so that
+-- it grows also when Redis has lost its memory. most is how many grants one record can get here: they are reserved.
+local ownFence
 local function nextFence(previous, most)
-  if not lastFence then
-    lastFence = tonumber(redis.call('GET', fence) or '0')
-    redis.call('SET', fence, digits(math.max(lastFence, nowUs) + most))
+  if not ownFence then
+    ownFence = math.max(nowUs, tonumber(redis.call('GET', fence) or '0') + 1)
+    redis.call('SET', fence, digits(ownFence + most))
   end
-  lastFence = math.max(lastFence + 1, previous + 1, nowUs)
-  return lastFence
+  return math.max(ownFence, previous + 1)
 end
 
 local function grant(r, token, lease, most)
@@ -177,8 +203,9 @@ end
 
 local function held(key, token, number)
   local r = read(key)
-  if r and r.token == token and r.fence == number then return r end
-  return nil
+  if not r or r.fence ~= number then return nil end
+  if r.state == 'c' then return r.mark == markOf(token) and r or nil end
+  return r.token == token and r or nil
 end
 
 -- A record as the operator's side and takers read it.

@@ -9,7 +9,7 @@ import {
   storeUnavailable,
 } from '@webhook-inbox/core'
 import type { Connection } from './connection.ts'
-import { copyBytes, packHeaders, packText } from './encoding.ts'
+import { copyBytes, packHeaders } from './encoding.ts'
 import { placeOf } from './key.ts'
 import { recordLua } from './record-lua.ts'
 import { defineScript, type Script, textOf } from './script.ts'
@@ -23,20 +23,16 @@ export interface Settling {
   abandon(key: DeliveryKey, token: string): Promise<void>
 }
 
-// Each script gets a list of holds in ARGV[1], their tokens one after the other in ARGV[2], the record of each after the keys of the shard, and answers a word for each.
+// Each script gets a list of holds in ARGV[1], the record of each after the keys of the shard, and answers a word for each.
 // State, token and fence guard every one of them, never the lease time.
 function settleScript(name: string, settleOne: string): Script {
   return defineScript(
     name,
     `${recordLua}
 ${settleOne}
-local words, taken = {}, 0
-for i, v in ipairs(cjson.decode(ARGV[1])) do
-  local first = taken + 1
-  taken = taken + v[1]
-  words[i] = settle(record(i), string.sub(ARGV[2], first, taken), v[2], v)
-end
-return table.concat(words, ' ')
+local answers = {}
+for i, v in ipairs(cjson.decode(ARGV[1])) do answers[i] = settle(record(i), v[1], v[2], v) end
+return table.concat(answers, ' ')
 `,
   )
 }
@@ -183,18 +179,13 @@ function settler(connection: Connection, script: Script): (call: Call) => Promis
       timeoutMs,
       async send(calls) {
         const args: (Buffer | string)[] = []
-        const tokens = calls.map(({ token }) => packText(token))
-        const list = calls.map(({ fence, rest, bytes }, index) => {
-          const own = [(tokens[index]?.length ?? 0) / 2, fence, ...rest(args.length + 3)]
+        const list = calls.map(({ token, fence, rest, bytes }) => {
+          const own = [token, fence, ...rest(args.length + 2)]
           args.push(...bytes)
           return own
         })
         const keys = calls.map(({ id }) => `${shard.base}${id}`)
-        const reply = await connection.run(script, shard, keys, [
-          JSON.stringify(list),
-          Buffer.from(tokens.join(''), 'hex'),
-          ...args,
-        ])
+        const reply = await connection.run(script, shard, keys, [JSON.stringify(list), ...args])
         return textOf(reply).split(' ').map(readWord)
       },
     }),

@@ -1,6 +1,6 @@
 import { limitOption, type StoredPayload, type TakenDelivery } from '@webhook-inbox/core'
 import type { Connection } from './connection.ts'
-import { packText, unpackAbout, unpackHeaders, unpackKey } from './encoding.ts'
+import { unpackAbout, unpackHeaders, unpackKey } from './encoding.ts'
 import type { Shard } from './key.ts'
 import { bands, recordLua } from './record-lua.ts'
 import { defineScript, listOf, textOf } from './script.ts'
@@ -77,7 +77,7 @@ export function createTake(connection: Connection): Take {
   ): Promise<readonly TakenDelivery[]> {
     const tokens = Array.from({ length: limit }, () => crypto.randomUUID().replaceAll('-', ''))
     const asked = JSON.stringify([limit, leaseMs, maxAttempts, deadRetentionMs])
-    const args = [asked, ...tokens.map((token) => Buffer.from(packText(token), 'hex'))]
+    const args = [asked, ...tokens]
     const reply = await connection.run(takeScript, shard, [], args, { replicate: true })
     return listOf(reply).map((row, index) => {
       const [fence, attempt, created, names, about, body, headers] = listOf(row)

@@ -33,9 +33,14 @@ describe('a completed record', () => {
       deliveryId: '72d3162e-cc78-11e3-81ab-4c9367dc0958',
     }
     const sizes: number[] = []
+    // Then the longest names that GitHub has, and room for the time of a run of minutes: two bytes more.
     for (const [event, action] of [
       ['push', undefined],
       ['pull_request', 'synchronize'],
+      ['secret_scanning_alert_location', 'created'],
+      ['branch_protection_configuration', 'disabled'],
+      ['marketplace_purchase', 'pending_change_cancelled'],
+      ['marketplace_purchase', 'pending_change_cancelled..'],
     ] as const) {
       await client.flushall()
       const { hold } = await grantOne(
@@ -56,7 +61,9 @@ describe('a completed record', () => {
       sizes.push((await client.memory('USAGE', name)) ?? 0)
       const kept = await store.get(key)
       expect(kept).toMatchObject({ key, state: 'completed', event, attempt: 1, fence: hold.fence })
+      expect(kept?.action).toBe(action)
     }
+    expect(sizes[1]).toBeLessThanOrEqual(184)
     expect(Math.max(...sizes)).toBeLessThanOrEqual(200)
   })
 })
@@ -158,6 +165,48 @@ describe('a batch of copies', () => {
   })
 })
 
+describe('a delivery that comes again when Redis has removed its record', () => {
+  const gone = async (prefix: string) => {
+    const [name = ''] = await recordsOf(prefix)
+    while ((await client.exists(name)) === 1) await new Promise(setImmediate)
+  }
+
+  it('is one delivery for operators, and purging goes on', async () => {
+    const prefix = newPrefix()
+    const store = redisStore({ client, prefix, shards: 1 })
+    const base = `{${prefix}:0}:`
+    for (const dead of [false, true]) {
+      const { hold } = await grantOne(store, entryOf('d-1'))
+      const end = dead ? ({ dead } as const) : { retryInMs: 0 }
+      await store.fail(hold, { code: 'x', retentionMs: 30, ...end })
+      await gone(prefix)
+      const again = await grantOne(store, entryOf('d-1'))
+      const { records } = await store.list()
+      expect(records.map(({ state }) => state)).toEqual(['processing'])
+      expect((await store.stats()).oldestUnfinishedMs).toBeLessThan(5000)
+      expect(await store.purge(1)).toBe(0)
+      await store.complete(again.hold, { retentionMs: 30 })
+      expect((await store.list()).records).toEqual([])
+      expect(await client.keys(`${base}*`)).not.toContain(`${base}index`)
+      await gone(prefix)
+    }
+    expect(await client.keys(`${base}*`)).toEqual([`${base}fence`])
+  })
+
+  it('loses nothing with the bytes that were kept of the one before', async () => {
+    const prefix = newPrefix()
+    const store = redisStore({ client, prefix, shards: 1 })
+    await claimOne(store, entryOf('d-1', { mode: 'queued', payload }))
+    const [taken] = await store.take({ limit: 1, leaseMs: 1000, deadRetentionMs: 1000 })
+    if (taken === undefined) throw new Error('Nothing was taken.')
+    await store.complete(taken.hold, { retentionMs: 30, payloadRetentionMs: 60 })
+    await gone(prefix)
+    const { hold } = await grantOne(store, entryOf('d-1'))
+    while ((await client.zcard(`{${prefix}:0}:index`)) === 1) await store.purge(10)
+    expect(await store.renew(hold, 1000)).toBe('ok')
+  })
+})
+
 describe('time to live', () => {
   it('is the retention of a settled record, whatever its lease was', async () => {
     const prefix = newPrefix()
@@ -220,11 +269,12 @@ describe('a copy of a completed delivery', () => {
       'config|resetstat',
       'evalsha',
       'eval',
+      'exists',
       'hexists',
       'hget',
       'info',
+      'mget',
       'time',
-      'type',
     ]
     expect(
       [...commands].map(([, name]) => name).filter((name) => !reading.includes(name ?? '')),
@@ -264,5 +314,8 @@ describe('keys', () => {
         answer.status === 'fulfilled' ? answer.value.status : answer.reason.code,
       ),
     ).toEqual(ids.map((id) => (id === 'd-1' ? 'ERR_STORE_UNAVAILABLE' : 'claimed')))
+    await client.del(name)
+    expect((await store.stats()).states.processing).toBe(8)
+    expect((await store.list()).records).toHaveLength(8)
   })
 })
