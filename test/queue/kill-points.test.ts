@@ -10,6 +10,7 @@ import { createInbox, createWorker } from '@webhook-inbox/core'
 import { signRequest } from '@webhook-inbox/testkit'
 import { afterAll, beforeAll, describe, type ExpectStatic, it } from 'vitest'
 import { startPostgres } from '../services/postgres.ts'
+import { startRedis } from '../services/redis.ts'
 import { openPlace, type StoreKind } from './stores.ts'
 
 const secret = 'a secret of this test'
@@ -56,6 +57,17 @@ const targets: Readonly<Record<StoreKind, () => Promise<Target>>> = {
     const server = await startPostgres()
     return {
       newAddress: async () => server.url(await server.createDatabase()),
+      stop: server.stop,
+    }
+  },
+  async redis() {
+    const server = await startRedis({ settings: { appendonly: 'yes', appendfsync: 'always' } })
+    let prefixes = 0
+    return {
+      async newAddress() {
+        prefixes += 1
+        return `${server.url}?prefix=kill-${prefixes}`
+      },
       stop: server.stop,
     }
   },

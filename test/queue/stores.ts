@@ -2,15 +2,20 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { ClaimedDelivery, Store } from '@webhook-inbox/core'
 import { postgresStore } from '@webhook-inbox/postgres'
+import { redisStore } from '@webhook-inbox/redis'
 import { sqliteStore } from '@webhook-inbox/sqlite'
+import { Redis } from 'ioredis'
 import { openPool } from '../services/postgres.ts'
 
-export type StoreKind = 'sqlite' | 'postgres'
+export type StoreKind = 'sqlite' | 'postgres' | 'redis'
 
 /** A store and a place for effects beside it. */
 export interface Place {
   readonly store: Store
-  /** Writes the effect of a delivery and completes it in one transaction; `between` runs before the commit. */
+  /**
+   * Writes the effect of a delivery and completes it in one transaction; `between` runs before the commit. Redis has no
+   * part in a transaction: there the effect is written once for an idempotency key, and the worker completes.
+   */
   effectAndComplete(webhook: ClaimedDelivery, between?: () => void): Promise<void>
   /** Writes the effect alone. */
   effect(webhook: ClaimedDelivery): Promise<void>
@@ -21,7 +26,30 @@ export interface Place {
 
 /** Opens a store on `address`: a file, or a connection string. The tables have to be there but for `setup`. */
 export async function openPlace(kind: StoreKind, address: string): Promise<Place> {
-  return kind === 'sqlite' ? openSqlite(address) : openPostgres(address)
+  if (kind === 'sqlite') return openSqlite(address)
+  return kind === 'postgres' ? openPostgres(address) : openRedis(address)
+}
+
+async function openRedis(address: string): Promise<Place> {
+  const url = new URL(address)
+  const prefix = url.searchParams.get('prefix') ?? 'webhook-inbox'
+  const client = new Redis(Number(url.port), url.hostname)
+  const store = redisStore({ client, prefix, onWarning: () => {} })
+  return {
+    store,
+    async effectAndComplete(webhook, between) {
+      await client.hsetnx(`${prefix}-effects-${webhook.id}`, webhook.idempotencyKey('effect'), '1')
+      between?.()
+    },
+    async effect(webhook) {
+      await client.hset(`${prefix}-effects-${webhook.id}`, crypto.randomUUID(), '1')
+    },
+    effectsOf: (deliveryId) => client.hlen(`${prefix}-effects-${deliveryId}`),
+    async close() {
+      await store.close()
+      client.disconnect()
+    },
+  }
 }
 
 function openSqlite(path: string): Place {

@@ -1,16 +1,17 @@
 import {
   type ClaimEntry,
   type ClaimResult,
-  createBatch,
   type StoredPayload,
   storeUnavailable,
 } from '@webhook-inbox/core'
 import type { Connection } from './connection.ts'
 import { copyBytes, packHeaders } from './encoding.ts'
 import { type Place, placeOf, shardKeys } from './key.ts'
+import { type Lines, lineOf } from './lines.ts'
 import { packNew } from './new-record.ts'
 import { recordLua } from './record-lua.ts'
 import { defineScript, textOf } from './script.ts'
+import { createShardBatch, type PlacedCall } from './shard-batch.ts'
 
 // ARGV[1] holds the records that the claims would make if they are new (packNew). ARGV[2] tells how long those are kept
 // if that is the same for all and they have no bytes, and else nothing. ARGV[3] is a list of the terms of each claim, or
@@ -23,7 +24,7 @@ const claimScript = defineScript(
 local count, keepNew, terms = #KEYS - ${shardKeys.length}, ARGV[2], nil
 local lines, reply = {}, { '' }
 -- The entry in hand.
-local token, print, about, names, lease, keep, bytes, most, queued, backoff, redeliver, keepDead
+local token, print, about, names, lease, keep, bytes, most, queued, backoff, redeliver, keepDead, line
 
 local function granted(r)
   grant(r, token, lease, count)
@@ -32,7 +33,9 @@ local function granted(r)
 end
 
 local function bring(r)
-  return bytes > 0 and attach(r, ARGV[bytes], ARGV[bytes + 1])
+  if bytes == 0 or not attach(r, ARGV[bytes], ARGV[bytes + 1]) then return false end
+  if queued then r.line = line end
+  return true
 end
 
 -- What is known of the records before anything is changed: asking for all at once is cheaper. MGET passes over hashes.
@@ -54,15 +57,15 @@ local function addStarted()
 end
 
 -- What save() would write for the usual case, a new inline claim, by a shorter way.
-local first, line
+local first, answer
 local function start(key, record)
   if not first then
     local number = nextFence(0, count)
-    first, line = head('r', now, number), '1 claimed ' .. digits(number) .. ' 1'
+    first, answer = head('r', now, number), '1 claimed ' .. digits(number) .. ' 1'
   end
   redis.call('SET', key, first .. record, 'PX', keepNew)
   started[#started + 1] = idOf(key)
-  return line
+  return answer
 end
 
 local function create(key)
@@ -74,7 +77,7 @@ local function create(key)
   if not queued then return granted(r) end
   change(r, 'p')
   save(r)
-  return 'pending 1'
+  return 'pending 1' .. joinOf(r)
 end
 
 local function claim(r)
@@ -97,20 +100,21 @@ local function claim(r)
     end
     r.attempt, r.due = 0, now
     change(r, 'f')
+    leavePlace(r)
     changed = true
   end
-  if queued then
-    changed = bring(r) or changed
-    if not isLive(r) then
-      if changed then save(r) end
-      return 'pending 0'
-    end
+  if queued then changed = bring(r) or changed end
+  -- An inline claim of what waits in a line would overtake the others.
+  if (queued or r.line) and not isLive(r) then
+    if changed then save(r) end
+    return 'pending 0' .. joinOf(r)
   end
   if isLive(r) then
     if changed then save(r) end
-    return 'processing ' .. digits(r.due - now)
+    return 'processing ' .. digits(r.due - now) .. joinOf(r)
   end
   if most > 0 and r.attempt >= most and r.state ~= 'p' then
+    noteLostOwner(r)
     bury(r, '"attempts_exhausted"', keepDead)
     save(r)
     return 'dead'
@@ -124,11 +128,11 @@ end
 
 local function examine(i, key, packed)
   local attempt, age, purge, code, settledBy
-  print, attempt, age, keep, about, lease, purge, code, names, settledBy, token = cut(packed, 0, 10)
+  print, attempt, age, keep, about, lease, purge, code, names, settledBy, token = cut(packed, 0, 13)
   terms = terms or cjson.decode(ARGV[3])
   local j = i
   while terms[j] == 0 do j = j - 1 end
-  queued, most, backoff, redeliver, keepDead, bytes = unpack(terms[j])
+  queued, most, backoff, redeliver, keepDead, bytes, line = unpack(terms[j])
   local r
   if found[i] and not touched[key] then r = parse(key, found[i], false) else r = read(key) end
   touched[key] = true
@@ -155,38 +159,47 @@ return reply
 `,
 )
 
-interface Claim {
+interface Claim extends PlacedCall {
   readonly entry: ClaimEntry
-  readonly place: Place
   readonly body?: Buffer
   readonly headers?: string
 }
 
-/** Claims one entry; entries of one shard that come together travel together. */
+/** Claims one entry; entries that come together travel together. */
 export type ClaimOne = (entry: ClaimEntry) => Promise<ClaimResult>
 
-export function createClaim(connection: Connection): ClaimOne {
-  const { shards, timeoutMs } = connection
-  const batches = shards.map((shard) =>
-    createBatch<Claim, ClaimResult>({
-      // No two claims of one token in a batch; those of other tokens are told apart by the script.
-      keyOf: ({ entry, place }) => `${place.id} ${entry.token}`,
-      sizeOf: ({ body, headers }) => (body?.length ?? 0) + (headers?.length ?? 0),
-      // Redis works through one after the other anyway: what arrives meanwhile goes together.
-      maxInFlight: 1,
-      timeoutMs,
-      async send(claims) {
-        const { keys, args } = argumentsOf(claims, shard.base)
-        const reply = await connection.run(claimScript, shard, keys, args, { replicate: true })
-        return readResults(reply, claims)
-      },
-    }),
-  )
+/** What a claim was answered, and the line that the record has to be put into before that is told. */
+interface Answer {
+  readonly result: ClaimResult
+  readonly join: string | undefined
+}
+
+export function createClaim(connection: Connection, lines: Lines): ClaimOne {
+  const claim = createShardBatch<Claim, Answer>({
+    connection,
+    script: claimScript,
+    replicate: true,
+    sizeOf: ({ body, headers }) => (body?.length ?? 0) + (headers?.length ?? 0),
+    argsOf,
+    resultsOf,
+  })
+  async function claimOne(entry: ClaimEntry): Promise<Answer & { readonly place: Place }> {
+    const place = placeOf(entry.key, connection.shards.length)
+    const answer = await claim({ entry, token: entry.token, place, ...copyOf(entry.payload) })
+    return { ...answer, place }
+  }
+
   return async (entry) => {
-    const place = placeOf(entry.key, shards.length)
-    const batch = batches[place.shard]
-    if (batch === undefined) throw new RangeError('There is no such shard.')
-    return batch({ entry, place, ...copyOf(entry.payload) })
+    if (entry.mode === 'inline' || entry.order === undefined) {
+      const { result, join, place } = await claimOne(entry)
+      if (join !== undefined) await lines.join(place, join)
+      return result
+    }
+    // In the order in which they came, whatever their records took.
+    return lines.inTurn(lineOf(entry.order), claimOne(entry), async ({ result, join, place }) => {
+      if (join !== undefined) await lines.join(place, join)
+      return result
+    })
   }
 }
 
@@ -195,7 +208,7 @@ function copyOf(payload: StoredPayload | undefined): Pick<Claim, 'body' | 'heade
   return { body: copyBytes(payload.body), headers: packHeaders(payload.headers) }
 }
 
-function argumentsOf(claims: readonly Claim[], base: string) {
+function argsOf(claims: readonly Claim[]): readonly (Buffer | string)[] {
   const bytes: (Buffer | string)[] = []
   const terms = claims.map(({ entry, body, headers }, index) => {
     if (body !== undefined && headers !== undefined) {
@@ -213,15 +226,12 @@ function argumentsOf(claims: readonly Claim[], base: string) {
     usual.entry.mode === 'inline' &&
     bytes.length === 0 &&
     claims.every(({ entry }) => entry.mode === 'inline' && keptMs(entry) === keptMs(usual.entry))
-  return {
-    keys: claims.map(({ place }) => `${base}${place.id}`),
-    args: [
-      packNew(claims.map(({ entry, place }) => ({ entry, names: place.names }))),
-      isUsual ? String(keptMs(usual.entry)) : '',
-      JSON.stringify(terms),
-      ...bytes,
-    ],
-  }
+  return [
+    packNew(claims.map(({ entry, place }) => ({ entry, names: place.names }))),
+    isUsual ? String(keptMs(usual.entry)) : '',
+    JSON.stringify(terms),
+    ...bytes,
+  ]
 }
 
 /** How long Redis keeps the record of a new inline claim. */
@@ -237,6 +247,7 @@ function termsOf(entry: ClaimEntry, bytes: number) {
     entry.redeliverDead === true,
     entry.deadRetentionMs ?? entry.unfinishedRetentionMs,
     bytes,
+    entry.mode === 'queued' && entry.order !== undefined && lineOf(entry.order),
   ]
 }
 
@@ -251,15 +262,19 @@ function haveSameTerms(a: ClaimEntry, b: ClaimEntry): boolean {
   )
 }
 
-function readResults(reply: unknown, claims: readonly Claim[]): readonly ClaimResult[] {
+function resultsOf(reply: unknown, claims: readonly Claim[]): readonly Answer[] {
   if (!Array.isArray(reply)) throw noClaimAnswer()
   const [text, ...results]: readonly unknown[] = reply
   const lines = textOf(text).split('\n')
   return claims.map(({ entry }, index) => {
     const [matches, status, first, second] = (lines[index] ?? '').split(' ')
+    const joins = (status === 'pending' || status === 'processing') && second !== undefined
     return {
-      ...readResult(status, Number(first), Number(second), entry, results),
-      fingerprintMatches: matches === '1',
+      result: {
+        ...readResult(status, Number(first), Number(second), entry, results),
+        fingerprintMatches: matches === '1',
+      },
+      join: joins ? second : undefined,
     }
   })
 }

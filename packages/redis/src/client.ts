@@ -7,6 +7,16 @@ export interface RedisClient {
   pipeline(commands: unknown[][]): { exec(): Promise<[error: unknown, reply: unknown][] | null> }
   /** Of a `Cluster` only. */
   nodes?(role: 'master'): RedisClient[]
+  /** A connection of its own, for hearing of new work. */
+  duplicate?(): Subscriber
+}
+
+/** The part of a client that hears messages. */
+export interface Subscriber {
+  on(event: 'error', listener: () => void): unknown
+  on(event: 'message', listener: (channel: string) => void): unknown
+  subscribe(channel: string): Promise<unknown>
+  disconnect(): void
 }
 
 /** Whether a value has the shape of an ioredis client. */

@@ -1,5 +1,5 @@
 /** How texts are kept in a record: short, and so that every string comes back as it was. */
-import type { DeliveryKey, StoredPayload } from '@webhook-inbox/core'
+import type { AttemptRecord, DeliveryKey, StoredPayload } from '@webhook-inbox/core'
 
 const digest = /^[0-9a-f]{64}$/
 
@@ -78,6 +78,21 @@ function parseList(packed: string): readonly unknown[] {
   const value: unknown = JSON.parse(packed)
   if (!Array.isArray(value)) throw new TypeError('A record holds something else than a list.')
   return value
+}
+
+/** The attempts in a record's log: a line of text for each. */
+export function readAttempts(log: string): readonly AttemptRecord[] {
+  if (log === '') return []
+  return log.split('\n').map((line) => {
+    const [, attempt, ended, duration, code] = /^(\d+) (\d+) (\d+|-) (.*)$/.exec(line) ?? []
+    if (code === undefined) throw new TypeError('A record holds a log of attempts that is none.')
+    return {
+      attempt: Number(attempt),
+      endedAt: new Date(Number(ended)),
+      ...(duration === '-' ? {} : { durationMs: Number(duration) }),
+      code: parseText(code),
+    }
+  })
 }
 
 /** The bytes, copied at once: what the caller does to its buffer while a call waits is no change of the record. */

@@ -37,7 +37,12 @@ export function placeOf(key: DeliveryKey, shards: number): Place {
   // In JSON no choice of parts can spell another key.
   const names = packKey(key)
   const digest = hash('sha256', names, 'base64url')
-  return { shard: numberOf(digest.slice(-4, -1)) % shards, id: digest.slice(0, idLength), names }
+  return { shard: shardNumber(digest.slice(0, -1), shards), id: digest.slice(0, idLength), names }
+}
+
+/** The shard of a digest in base64url, by its last digits. */
+export function shardNumber(digest: string, shards: number): number {
+  return numberOf(digest.slice(-3)) % shards
 }
 
 const base64url = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'

@@ -64,6 +64,10 @@ export function packNew(records: readonly NewRecord[]): Buffer {
     text(names)
     no()
     text(entry.token)
+    // No log, no line, no place in one.
+    no()
+    no()
+    no()
     if (print !== undefined) at += print.copy(bytes, at)
     bytes.writeUInt32BE(at - start - 4, start)
   }

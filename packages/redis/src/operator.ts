@@ -11,8 +11,9 @@ import {
   type StoreStats,
 } from '@webhook-inbox/core'
 import type { Connection } from './connection.ts'
-import { parseText, unpackAbout, unpackKey, unpackText } from './encoding.ts'
+import { parseText, readAttempts, unpackAbout, unpackKey, unpackText } from './encoding.ts'
 import { placeOf, type Shard } from './key.ts'
+import type { Lines } from './lines.ts'
 import { bands, recordLua } from './record-lua.ts'
 import { defineScript, listOf, type Script, textOf } from './script.ts'
 
@@ -43,8 +44,9 @@ if not r then return 'not_found' end
 if r.state ~= 'd' and r.state ~= 'f' then return 'not_retryable' end
 r.attempt, r.due = 0, now
 change(r, r.bytes and 'p' or 'f')
+leavePlace(r)
 save(r)
-return r.bytes and 'pending' or 'needs_redelivery'
+return r.bytes and 'pending' .. joinOf(r) or 'needs_redelivery'
 `,
 )
 
@@ -101,9 +103,17 @@ for i = 1, #found, 2 do
   end
 end
 return {
-  digits(count(${bands.pending}, 0, last)), digits(count(${bands.processing}, 0, last)),
-  digits(count(${bands.failed}, 0, last) + count(${bands.waiting}, now + 1, last)),
-  digits(count(${bands.dead}, now + 1, last)), digits(count(${bands.processing}, 0, now)), oldest,
+  digits(count(${bands.pending}, 0, last) + count(${bands.linedPending}, 0, last) + count(${bands.unplacedPending}, 0, last)),
+  digits(
+    count(${bands.processing}, 0, last) + count(${bands.linedProcessing}, 0, last)
+      + count(${bands.unplacedProcessing}, 0, last)
+  ),
+  digits(
+    count(${bands.failed}, 0, last) + count(${bands.linedFailed}, 0, last) + count(${bands.unplacedFailed}, 0, last)
+      + count(${bands.waiting}, now + 1, last)
+  ),
+  digits(count(${bands.dead}, now + 1, last)),
+  digits(count(${bands.processing}, 0, now) + count(${bands.linedProcessing}, 0, now)), oldest,
 }
 `,
 )
@@ -218,7 +228,7 @@ interface Reader {
 // Records of one reply.
 const portion = 100
 
-export function createOperator(connection: Connection): Operator {
+export function createOperator(connection: Connection, lines: Lines): Operator {
   const { shards } = connection
 
   function shardOf(number: number): Shard {
@@ -307,7 +317,8 @@ export function createOperator(connection: Connection): Operator {
   return {
     async get(key) {
       const row = listOf(await onRecord(getScript, key))
-      return row.length === 0 ? undefined : readRecord(row, key)
+      if (row.length === 0) return undefined
+      return { ...readRecord(row, key), attempts: readAttempts(textOf(row.at(-1))) }
     },
 
     async list(query) {
@@ -373,7 +384,8 @@ export function createOperator(connection: Connection): Operator {
     },
 
     async retry(key) {
-      const word = textOf(await onRecord(retryScript, key))
+      const [word, join] = textOf(await onRecord(retryScript, key)).split(' ')
+      if (join !== undefined) await lines.join(placeOf(key, shards.length), join)
       switch (word) {
         case 'pending':
         case 'needs_redelivery':

@@ -15,6 +15,9 @@
  * - fence: the last one that may have been given.
  *
  * A completed record whose bytes are gone is in no index.
+ *
+ * A record that waits in a line names it, and its place there; a place that is negative, or none yet, tells that it
+ * has to be put there (lines.ts).
  */
 import { idLength, shardKeys } from './key.ts'
 
@@ -32,6 +35,14 @@ export const bands = {
   dead: 4,
   /** Completed: when its bytes go. */
   kept: 5,
+  /** In its place in a line, which decides when it is taken: as the first three. */
+  linedPending: 6,
+  linedFailed: 7,
+  linedProcessing: 8,
+  /** To be put into a line, which may be in another slot: when it was changed last. */
+  unplacedPending: 9,
+  unplacedFailed: 10,
+  unplacedProcessing: 11,
 } as const
 
 /** Milliseconds of one band: until the year 2109. */
@@ -91,7 +102,8 @@ local function parse(key, packed, isHash)
     return r
   end
   local attempt, age, keep, about, due, purge, code, names, settledBy, token
-  r.fingerprint, attempt, age, keep, about, due, purge, code, names, settledBy, token = cut(packed, 14, 10)
+  r.fingerprint, attempt, age, keep, about, due, purge, code, names, settledBy, token, r.log, r.line, r.place =
+    cut(packed, 14, 13)
   r.attempt, r.created, r.keep, r.about = attempt, updated - age, keep, about
   r.due, r.purge = updated + due, purge and updated + purge or 0
   r.code, r.names, r.settledBy, r.token = code, names, settledBy, token
@@ -107,7 +119,8 @@ local function format(r)
   end
   local purge = r.purge > 0 and r.purge - r.updated
   return first .. cmsgpack.pack(
-    r.attempt, age, r.keep, r.about, r.due - r.updated, purge, r.code, r.names, r.settledBy, r.token
+    r.attempt, age, r.keep, r.about, r.due - r.updated, purge, r.code, r.names, r.settledBy, r.token,
+    r.log or false, r.line or false, r.place or false
   ) .. print
 end
 
@@ -124,8 +137,10 @@ local function placeOf(r)
   if r.state == 'c' then return r.bytes and at(${bands.kept}, r.keepBytesUntil) or nil end
   if r.state == 'd' then return at(${bands.dead}, r.purge) end
   if not r.bytes then return r.state == 'f' and at(${bands.waiting}, r.purge) or nil end
-  if r.state == 'r' then return at(${bands.processing}, r.due) end
-  return at(r.state == 'p' and ${bands.pending} or ${bands.failed}, r.due)
+  local band = r.state == 'p' and ${bands.pending} or r.state == 'f' and ${bands.failed} or ${bands.processing}
+  if not r.line then return at(band, r.due) end
+  if r.place and r.place > 0 then return at(band + ${bands.linedPending}, r.due) end
+  return at(band + ${bands.unplacedPending}, r.updated)
 end
 
 -- Writes the record and its places in the indexes. body, headers and result are bytes that come with this change.
@@ -167,6 +182,33 @@ local function change(r, state)
   r.purge = r.bytes and 0 or now + r.keep
 end
 
+-- The last ten attempts that did not complete, a line of text for each.
+local function note(r, ended, duration, code)
+  local log = digits(r.attempt) .. ' ' .. digits(ended) .. ' ' .. duration .. ' ' .. code
+  if r.log then
+    log = r.log .. '\\n' .. log
+    local _, breaks = string.gsub(log, '\\n', '')
+    if breaks >= 10 then log = string.sub(log, string.find(log, '\\n', 1, true) + 1) end
+  end
+  r.log = log
+end
+
+-- Whoever comes for a claimed record whose lease has ended finds that its owner was lost.
+local function noteLostOwner(r)
+  if r.state == 'r' then note(r, r.due, '-', '"lease_expired"') end
+end
+
+-- It has left its line, or has to go there again: the place is kept.
+local function leavePlace(r)
+  if r.place and r.place > 0 then r.place = -r.place end
+end
+
+-- What has to be done about the line of a record that was changed: ' ' and the line, '@' and its place, if it has one.
+local function joinOf(r)
+  if not r.line or r.place and r.place > 0 then return '' end
+  return ' ' .. r.line .. '@' .. digits(r.place and -r.place or 0)
+end
+
 local function bury(r, code, retention)
   change(r, 'd')
   r.code, r.purge = code, now + retention
@@ -197,6 +239,7 @@ local function nextFence(previous, most)
 end
 
 local function grant(r, token, lease, most)
+  noteLostOwner(r)
   r.token, r.fence, r.attempt, r.due, r.settledBy = token, nextFence(r.fence, most), r.attempt + 1, now + lease, false
   change(r, 'r')
 end
@@ -213,7 +256,7 @@ local function describe(r)
   return {
     r.fingerprint or '', r.state, digits(r.attempt), digits(r.fence), digits(r.created), digits(r.updated),
     digits(r.due or 0), digits(r.purge), r.bytes and '1' or '', r.code or '', r.about, r.names or '',
-    isLive(r) and '1' or '',
+    isLive(r) and '1' or '', r.log or '',
   }
 end
 `

@@ -8,7 +8,10 @@ import { createClaim } from './claim.ts'
 import { isRedisClient, type RedisClient, whatInstead } from './client.ts'
 import { connect, type ReplicaWait } from './connection.ts'
 import { asStoreError } from './errors.ts'
+import { createHints } from './hints.ts'
 import { shardsOf } from './key.ts'
+import { createLatest } from './latest.ts'
+import { createLines } from './lines.ts'
 import { createOperator } from './operator.ts'
 import { createSettling } from './settle.ts'
 import { createSetup, type RedisWarning, warnProcess } from './setup.ts'
@@ -58,10 +61,13 @@ export function redisStore(options: RedisStoreOptions): Store {
     timeoutMs,
     waitForReplicas,
   })
-  const claim = createClaim(connection)
-  const settling = createSettling(connection)
-  const take = createTake(connection)
-  const operator = createOperator(connection)
+  const lines = createLines(connection, ({ hold }) => settling.release(hold))
+  const claim = createClaim(connection, lines)
+  const settling = createSettling(connection, lines)
+  const take = createTake(connection, lines)
+  const operator = createOperator(connection, lines)
+  const hints = createHints(connection, prefix)
+  const latest = createLatest(connection)
 
   async function call<T>(what: string, work: () => Promise<T>): Promise<T> {
     try {
@@ -73,7 +79,12 @@ export function redisStore(options: RedisStoreOptions): Store {
 
   const store: Store = {
     name: 'redis',
-    claim: (entries) => call('claim', () => Promise.all(entries.map(claim))),
+    claim: (entries) =>
+      call('claim', async () => {
+        const results = await Promise.all(entries.map(claim))
+        if (results.some(({ status }) => status === 'pending')) hints.tell()
+        return results
+      }),
     renew: (hold, leaseMs) => call('renew', () => settling.renew(hold, leaseMs)),
     complete: (hold, settled, tx) =>
       call('complete', async () => {
@@ -85,16 +96,33 @@ export function redisStore(options: RedisStoreOptions): Store {
         refuseTransaction(tx)
         return settling.fail(hold, failure)
       }),
-    release: (hold) => call('release', () => settling.release(hold)),
+    release: (hold) =>
+      call('release', async () => {
+        const answer = await settling.release(hold)
+        hints.tell()
+        return answer
+      }),
     abandon: (key, token) => call('abandon', () => settling.abandon(key, token)),
     take: (wanted) => call('take', () => take(wanted)),
     get: (key) => call('get', () => operator.get(key)),
     list: (query = {}) => call('list', () => operator.list(query)),
     stats: () => call('stats', () => operator.stats()),
-    retry: (key) => call('retry', () => operator.retry(key)),
+    latest: (entry, tx) =>
+      call('latest', async () => {
+        refuseTransaction(tx)
+        return latest(entry)
+      }),
+    watch: (onWork) => hints.watch(onWork),
+    retry: (key) =>
+      call('retry', async () => {
+        const answer = await operator.retry(key)
+        if (answer === 'pending') hints.tell()
+        return answer
+      }),
     purge: (limit) => call('purge', () => operator.purge(limit)),
     setup: () => call('setup', () => setUp()),
     async close() {
+      hints.close()
       connection.close()
     },
   }

@@ -1,6 +1,5 @@
 import {
   type CompleteOptions,
-  createBatch,
   type DeliveryKey,
   type FailOptions,
   type Hold,
@@ -11,8 +10,10 @@ import {
 import type { Connection } from './connection.ts'
 import { copyBytes, packHeaders } from './encoding.ts'
 import { placeOf } from './key.ts'
+import type { Lines } from './lines.ts'
 import { recordLua } from './record-lua.ts'
 import { defineScript, type Script, textOf } from './script.ts'
+import { createShardBatch, type PlacedCall } from './shard-batch.ts'
 
 /** What the holder of a claim can do. Calls of one kind and shard that come together travel together. */
 export interface Settling {
@@ -24,11 +25,12 @@ export interface Settling {
 }
 
 // Each script gets a list of holds in ARGV[1], the record of each after the keys of the shard, and answers a word for each.
-// State, token and fence guard every one of them, never the lease time.
+// State, token and fence guard every one of them, never the lease time. Behind an "ok" stands the line that has to be looked at.
 function settleScript(name: string, settleOne: string): Script {
   return defineScript(
     name,
     `${recordLua}
+local function done(r) return r.line and 'ok:' .. r.line or 'ok' end
 ${settleOne}
 local answers = {}
 for i, v in ipairs(cjson.decode(ARGV[1])) do answers[i] = settle(record(i), v[1], v[2], v) end
@@ -63,7 +65,7 @@ local function settle(key, token, number, v)
   r.keepBytesUntil = now + keepBytes
   if result > 0 then r.result = ARGV[result] end
   save(r)
-  return 'ok'
+  return done(r)
 end`,
 )
 
@@ -74,7 +76,8 @@ local function settle(key, token, number, v)
   local r = held(key, token, number)
   if r and r.settledBy == 'fail' then return 'already' end
   if not r or r.state ~= 'r' then return 'lost' end
-  local code, retention, retryIn, bytes = v[3], v[4], v[5], v[6]
+  local code, retention, retryIn, bytes, duration = v[3], v[4], v[5], v[6], v[7]
+  note(r, now, duration < 0 and '-' or digits(duration), code)
   r.settledBy = 'fail'
   if bytes > 0 then attach(r, ARGV[bytes], ARGV[bytes + 1]) end
   if retryIn < 0 then
@@ -85,7 +88,7 @@ local function settle(key, token, number, v)
     if not r.bytes then r.purge = now + retention end
   end
   save(r)
-  return 'ok'
+  return done(r)
 end`,
 )
 
@@ -97,7 +100,7 @@ local function settle(key, token, number)
   if r and r.settledBy == 'release' then return 'already' end
   if not r or r.state ~= 'r' then return 'lost' end
   giveBack(r)
-  return 'ok'
+  return done(r)
 end`,
 )
 
@@ -108,7 +111,7 @@ local function settle(key, token)
   local r = read(key)
   if not r or r.state ~= 'r' or r.token ~= token then return 'lost' end
   giveBack(r)
-  return 'ok'
+  return done(r)
 end`,
 )
 
@@ -121,12 +124,12 @@ interface Call {
   readonly bytes: readonly (Buffer | string)[]
 }
 
-export function createSettling(connection: Connection): Settling {
-  const renew = settler(connection, renewScript)
-  const complete = settler(connection, completeScript)
-  const fail = settler(connection, failScript)
-  const release = settler(connection, releaseScript)
-  const abandon = settler(connection, abandonScript)
+export function createSettling(connection: Connection, lines: Lines): Settling {
+  const renew = settler(connection, lines, renewScript)
+  const complete = settler(connection, lines, completeScript)
+  const fail = settler(connection, lines, failScript)
+  const release = settler(connection, lines, releaseScript)
+  const abandon = settler(connection, lines, abandonScript)
 
   return {
     async renew(hold, leaseMs) {
@@ -155,6 +158,7 @@ export function createSettling(connection: Connection): Settling {
           retentionMs,
           retryInMs,
           bytes.length === 0 ? 0 : first,
+          options.durationMs ?? -1,
         ],
         bytes,
       })
@@ -168,33 +172,33 @@ export function createSettling(connection: Connection): Settling {
   }
 }
 
-function settler(connection: Connection, script: Script): (call: Call) => Promise<SettleResult> {
-  const { shards, timeoutMs } = connection
-  const batches = shards.map((shard) =>
-    createBatch<Call & { readonly id: string }, SettleResult>({
-      // A resent call waits for the first, and is then told "already".
-      keyOf: ({ id, token }) => `${id} ${token}`,
-      sizeOf: ({ bytes }) => bytes.reduce((sum, part) => sum + part.length, 0),
-      maxInFlight: 1,
-      timeoutMs,
-      async send(calls) {
-        const args: (Buffer | string)[] = []
-        const list = calls.map(({ token, fence, rest, bytes }) => {
-          const own = [token, fence, ...rest(args.length + 2)]
-          args.push(...bytes)
-          return own
-        })
-        const keys = calls.map(({ id }) => `${shard.base}${id}`)
-        const reply = await connection.run(script, shard, keys, [JSON.stringify(list), ...args])
-        return textOf(reply).split(' ').map(readWord)
-      },
-    }),
-  )
+function settler(
+  connection: Connection,
+  lines: Lines,
+  script: Script,
+): (call: Call) => Promise<SettleResult> {
+  // A resent call does not go with the first, and is then told "already".
+  const settle = createShardBatch<Call & PlacedCall, string>({
+    connection,
+    script,
+    sizeOf: ({ bytes }) => bytes.reduce((sum, part) => sum + part.length, 0),
+    argsOf(calls) {
+      const args: (Buffer | string)[] = []
+      const list = calls.map(({ token, fence, rest, bytes }) => {
+        const own = [token, fence, ...rest(args.length + 2)]
+        args.push(...bytes)
+        return own
+      })
+      return [JSON.stringify(list), ...args]
+    },
+    resultsOf: (reply) => textOf(reply).split(' '),
+  })
   return async (call) => {
-    const place = placeOf(call.key, shards.length)
-    const batch = batches[place.shard]
-    if (batch === undefined) throw new RangeError('There is no such shard.')
-    return batch({ ...call, id: place.id })
+    const answer = await settle({ ...call, place: placeOf(call.key, connection.shards.length) })
+    const cut = answer.indexOf(':')
+    if (cut === -1) return readWord(answer)
+    await lines.wake(answer.slice(cut + 1))
+    return readWord(answer.slice(0, cut))
   }
 }
 

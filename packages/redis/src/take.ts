@@ -1,16 +1,12 @@
-import { limitOption, type StoredPayload, type TakenDelivery } from '@webhook-inbox/core'
+import { limitOption, type Store, type TakenDelivery } from '@webhook-inbox/core'
 import type { Connection } from './connection.ts'
-import { unpackAbout, unpackHeaders, unpackKey } from './encoding.ts'
 import type { Shard } from './key.ts'
+import { type Lines, linesLua, placedWithinMs, unplaced } from './lines.ts'
 import { bands, recordLua } from './record-lua.ts'
 import { defineScript, listOf, textOf } from './script.ts'
+import { readTaken } from './taken.ts'
 
-export interface TakeOptions {
-  readonly limit: number
-  readonly leaseMs: number
-  readonly maxAttempts?: number
-  readonly deadRetentionMs: number
-}
+export type TakeOptions = Parameters<Store['take']>[0]
 
 export type Take = (options: TakeOptions) => Promise<readonly TakenDelivery[]>
 
@@ -21,12 +17,16 @@ const workable = [bands.pending, bands.failed, bands.processing]
 
 const countDueScript = defineScript(
   'count due',
-  `${recordLua}
+  `${recordLua}${linesLua}
 local count = 0
 for _, band in ipairs({ ${workable.join(', ')} }) do
   count = count + redis.call('ZCOUNT', index, at(band, 0), at(band, now))
 end
-return digits(count)
+local unplaced = 0
+for _, band in ipairs({ ${unplaced.join(', ')} }) do
+  unplaced = unplaced + redis.call('ZCOUNT', index, at(band, 0), at(band, now - ${placedWithinMs}))
+end
+return { digits(count), digits(redis.call('ZCOUNT', linesKey, '-inf', digits(now))), digits(unplaced) }
 `,
 )
 
@@ -52,6 +52,7 @@ for i = 1, math.min(#due, limit) do
     redis.call('ZREM', index, due[i][1])
     redis.call('ZREM', open, due[i][1])
   elseif most > 0 and r.attempt >= most and r.state ~= 'p' then
+    noteLostOwner(r)
     bury(r, '"attempts_exhausted"', deadRetention)
     save(r)
   else
@@ -59,14 +60,14 @@ for i = 1, math.min(#due, limit) do
     grant(r, ARGV[1 + n], lease, limit)
     save(r)
     local bytes = redis.call('HMGET', r.key, 'body', 'headers')
-    taken[n] = { digits(r.fence), digits(r.attempt), digits(r.created), r.names, r.about, bytes[1], bytes[2] }
+    taken[n] = { digits(r.fence), digits(r.attempt), digits(r.created), r.names, r.about, bytes[1], bytes[2], r.log or '' }
   end
 end
 return taken
 `,
 )
 
-export function createTake(connection: Connection): Take {
+export function createTake(connection: Connection, lines: Lines): Take {
   const { shards } = connection
   let firstShard = 0
 
@@ -79,21 +80,7 @@ export function createTake(connection: Connection): Take {
     const asked = JSON.stringify([limit, leaseMs, maxAttempts, deadRetentionMs])
     const args = [asked, ...tokens]
     const reply = await connection.run(takeScript, shard, [], args, { replicate: true })
-    return listOf(reply).map((row, index) => {
-      const [fence, attempt, created, names, about, body, headers] = listOf(row)
-      return {
-        hold: {
-          key: unpackKey(textOf(names)),
-          token: tokens[index] ?? '',
-          fence: Number(textOf(fence)),
-        },
-        attempt: Number(textOf(attempt)),
-        leaseMs,
-        ...unpackAbout(textOf(about)),
-        receivedAt: new Date(Number(textOf(created))),
-        payload: payloadOf(body, headers),
-      }
-    })
+    return listOf(reply).map((row, index) => readTaken(row, tokens[index] ?? '', leaseMs))
   }
 
   return async (options) => {
@@ -103,19 +90,28 @@ export function createTake(connection: Connection): Take {
     const inTurn = [...shards.slice(firstShard), ...shards.slice(0, firstShard)]
     const counts = await whatCame(
       inTurn.map(async (shard) =>
-        Number(textOf(await connection.run(countDueScript, shard, [], []))),
+        listOf(await connection.run(countDueScript, shard, [], [])).map((n) => Number(textOf(n))),
       ),
     )
-    const shares = share(
-      counts.map((count) => count ?? 0),
-      options.limit,
-    )
-    const hauls = await whatCame(
+    // What was stored by somebody who died before it was in its line.
+    await Promise.all(
       inTurn.map(async (shard, index) => {
+        if ((counts[index]?.[2] ?? 0) > 0) await lines.placeLeftovers(shard)
+      }),
+    )
+    const free = counts.map((count) => count?.[0] ?? 0)
+    const lined = counts.map((count) => count?.[1] ?? 0)
+    const shares = share([...free, ...lined], options.limit)
+    const hauls = await whatCame([
+      ...inTurn.map(async (shard, index) => {
         const limit = Math.min(shares[index] ?? 0, longestReply)
         return limit === 0 ? [] : takeFrom(shard, limit, options)
       }),
-    )
+      ...inTurn.map(async (shard, index) => {
+        const limit = Math.min(shares[inTurn.length + index] ?? 0, longestReply)
+        return limit === 0 ? [] : lines.take(shard, limit, options)
+      }),
+    ])
     return hauls.flatMap((haul) => haul ?? [])
   }
 }
@@ -144,9 +140,4 @@ function share(counts: readonly number[], limit: number): readonly number[] {
     }
   }
   return shares
-}
-
-function payloadOf(body: unknown, headers: unknown): StoredPayload {
-  if (!Buffer.isBuffer(body)) throw new TypeError('A record that is due has lost its bytes.')
-  return { body: new Uint8Array(body), headers: unpackHeaders(textOf(headers)) }
 }

