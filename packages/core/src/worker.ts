@@ -1,5 +1,5 @@
 /** Takes stored deliveries, runs them and settles them. */
-import { sleep, unref } from './deadline.ts'
+import { unref } from './deadline.ts'
 import { errorHook } from './error-log.ts'
 import { optionError, rejectUnknownOptions } from './errors.ts'
 import { type HandlerEntry, readRoutes, type WebhookNamed, type WorkerHandler } from './handlers.ts'
@@ -86,6 +86,8 @@ export interface Worker {
 
 const graceMs = 1000
 const longestPlanMs = 60_000
+const watchAgainMs = 30_000
+const longestTimerMs = 2_147_483_647
 // What has outlived this many owners runs alone: a payload that kills its process must not take others with it.
 const suspectAfter = 2
 
@@ -101,13 +103,15 @@ export function createWorker<const Names extends string = string>(
   const { inbox, concurrency, routes } = settings
   const isolateFrom = Math.min(suspectAfter, Math.max(1, routes.maxAttempts - 1))
   const jobs = new Map<TakenClaim, Promise<void>>()
-  const suspects: TakenClaim[] = []
+  // It waits until nothing else runs; from when it was taken to its end nothing more is taken.
+  let suspect: TakenClaim | undefined
   const dueTimes = new Set<number>()
   const drains = new Set<{ resolve(): void; reject(error: unknown): void }>()
   let state: WorkerHealth['state'] = 'new'
   let looping: Promise<void> | undefined
   let stopping: Promise<{ readonly running: number }> | undefined
   let watch: Watch | undefined
+  let watchTimer: ReturnType<typeof setTimeout> | undefined
   let purgeTimer: ReturnType<typeof setTimeout> | undefined
   let lastTakeAt: Date | undefined
   let failedTakes = 0
@@ -140,7 +144,7 @@ export function createWorker<const Names extends string = string>(
       // Cleared before the store is asked: what comes while it answers is asked for once more.
       isAwake = false
       const free = concurrency - jobs.size
-      if (free <= 0 || suspects.length > 0) {
+      if (free <= 0 || suspect !== undefined) {
         await rest(pollMs())
         continue
       }
@@ -149,10 +153,12 @@ export function createWorker<const Names extends string = string>(
         await pause(backoffMs(failedTakes, { minMs: 500, maxMs: 30_000 }))
         continue
       }
-      for (const job of found) admit(job)
+      admit(found)
       if (found.length === 0 && jobs.size === 0 && !isAwake) endDrains()
       if (found.length < free && isOpen()) await rest(untilNextQuestion())
     }
+    // In the same turn: whoever drains again is not to find a loop that has ended.
+    looping = undefined
   }
 
   async function take(limit: number): Promise<readonly TakenClaim[] | undefined> {
@@ -198,23 +204,22 @@ export function createWorker<const Names extends string = string>(
     return waitMs
   }
 
-  function admit(job: TakenClaim): void {
+  function admit(found: readonly TakenClaim[]): void {
     if (!isOpen()) {
-      track(job, release(job))
+      for (const job of found) track(job, release(job))
       return
     }
-    if (job.taken.lostOwners < isolateFrom) {
-      begin(job)
-      return
-    }
-    suspects.push(job)
+    const isSuspect = ({ taken }: TakenClaim): boolean => taken.lostOwners >= isolateFrom
+    for (const job of found) if (!isSuspect(job)) begin(job)
+    // One at a time: those that only waited would lose an owner each when it kills this process.
+    const [first, ...others] = found.filter(isSuspect)
+    suspect = first
+    for (const job of others) track(job, release(job))
     beginSuspect()
   }
 
   function beginSuspect(): void {
-    if (jobs.size > 0) return
-    const job = suspects.shift()
-    if (job !== undefined) begin(job)
+    if (suspect !== undefined && jobs.size === 0 && state !== 'stopping') begin(suspect)
   }
 
   function begin(job: TakenClaim): void {
@@ -231,7 +236,10 @@ export function createWorker<const Names extends string = string>(
   function track(job: TakenClaim, work: Promise<void>): void {
     const ended = work.catch(settings.onError).finally(() => {
       jobs.delete(job)
+      if (job === suspect) suspect = undefined
       beginSuspect()
+      // What the store is answering now is from before this end.
+      isAwake = true
       // Those that end together are replaced by one question.
       setTimeout(wake)
     })
@@ -249,9 +257,7 @@ export function createWorker<const Names extends string = string>(
   }
 
   function ensureLoop(): void {
-    looping ??= loop().finally(() => {
-      looping = undefined
-    })
+    looping ??= loop()
   }
 
   async function listen(): Promise<void> {
@@ -262,9 +268,10 @@ export function createWorker<const Names extends string = string>(
       // What came before the watch was open has been missed.
       wake()
     } catch (error) {
-      // Polling goes on; it does not need hints.
+      // Polling goes on meanwhile; it does not need hints.
       inbox.observer({ type: 'store_unavailable', operation: 'watch' })
       settings.onError(error)
+      if (state === 'started') watchTimer = unref(setTimeout(listen, watchAgainMs))
     }
   }
 
@@ -288,12 +295,13 @@ export function createWorker<const Names extends string = string>(
   async function stop(timeoutMs: number): Promise<{ readonly running: number }> {
     state = 'stopping'
     clearTimeout(purgeTimer)
+    clearTimeout(watchTimer)
     wake()
     await looping
     for (const drain of drains) drain.reject(stopped())
     drains.clear()
     await watch?.close().catch(settings.onError)
-    for (const job of suspects.splice(0)) track(job, release(job))
+    if (suspect !== undefined && !jobs.has(suspect)) track(suspect, release(suspect))
     await endedWithin(timeoutMs)
     for (const { claim } of jobs.keys()) claim.abort('shutdown')
     await endedWithin(graceMs)
@@ -303,9 +311,14 @@ export function createWorker<const Names extends string = string>(
     return { running: left.length }
   }
 
+  // Not unref'd: a process that stops its worker means to wait for it.
   async function endedWithin(ms: number): Promise<void> {
-    const all = Promise.all(jobs.values())
-    if (jobs.size > 0) await Promise.race([all, sleep(ms)])
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const time = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, Math.min(ms, longestTimerMs))
+    })
+    if (jobs.size > 0) await Promise.race([Promise.all(jobs.values()), time])
+    clearTimeout(timer)
   }
 
   return Object.freeze({
@@ -327,7 +340,7 @@ export function createWorker<const Names extends string = string>(
       })
     },
 
-    stop({ timeoutMs = 30_000 } = {}) {
+    async stop({ timeoutMs = 30_000 } = {}) {
       if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0))
         throw optionError('stop: "timeoutMs" must be a number of milliseconds from 0.')
       stopping ??= stop(timeoutMs)
@@ -336,7 +349,7 @@ export function createWorker<const Names extends string = string>(
 
     health: () => ({
       state,
-      running: jobs.size + suspects.length,
+      running: jobs.size + (suspect === undefined || jobs.has(suspect) ? 0 : 1),
       failedTakes,
       ...(lastTakeAt === undefined ? {} : { lastTakeAt }),
     }),
@@ -365,7 +378,7 @@ function readWorkerOptions(
   const where = 'createWorker'
   rejectUnknownOptions(where, options, optionNames)
   const { inbox, providers = [], purge, onError } = options
-  if (typeof inbox !== 'object' || inbox === null || typeof inbox.take !== 'function') {
+  if (typeof inbox !== 'object' || inbox === null || typeof inbox.open !== 'function') {
     throw optionError(
       `${where}: "inbox" must be what createInbox({ store }) returns, on the store that the endpoints use.`,
     )
