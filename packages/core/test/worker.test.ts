@@ -8,7 +8,10 @@ const neverPolls = { pollMs: 2_147_483_647, purge: false } as const
 describe('a worker', () => {
   it('runs what was stored, with its exact bytes, and completes it', async () => {
     const { send, stateOf, inbox, events } = createQueue()
-    const receipt = await send('d-1', { event: 'issues', payload: { action: 'opened', text: 'é☕' } })
+    const receipt = await send('d-1', {
+      event: 'issues',
+      payload: { action: 'opened', text: 'é☕' },
+    })
     expect(receipt).toMatchObject({ status: 'pending', answer: { status: 202 } })
     const runs: unknown[] = []
     const worker = createWorker({
@@ -290,7 +293,14 @@ describe('handlers by name', () => {
     await send('d-1', { event, payload: action === undefined ? {} : { action } })
     await createWorker({
       inbox,
-      handlers: Object.fromEntries(names.map((name) => [name, () => void (ran = name)])),
+      handlers: Object.fromEntries(
+        names.map((name) => [
+          name,
+          () => {
+            ran = name
+          },
+        ]),
+      ),
     }).drain()
     const record = await recordOf('d-1')
     if (ran !== undefined) expect(record?.state).toBe('completed')
@@ -373,12 +383,24 @@ describe('options of a worker', () => {
     [{ inbox, handler, handlers: { push: handler } }, /"handler" or "handlers", not both/],
     [{ inbox, handlers: {} }, /"handlers" is empty/],
     [{ inbox, handlers: [handler] }, /"handlers" must be an object of names and handlers/],
-    [{ inbox, handlers: { 'pull_request.*': handler } }, /"pull_request\.\*" in "handlers" matches nothing/],
+    [
+      { inbox, handlers: { 'pull_request.*': handler } },
+      /"pull_request\.\*" in "handlers" matches nothing/,
+    ],
     [{ inbox, handlers: { 'a b': handler } }, /"a b" in "handlers" matches nothing/],
     [{ inbox, handlers: { push: undefined } }, /the handler of "push" is missing/],
-    [{ inbox, handlers: { push: { handler, retries: {} } } }, /the handler of "push": unknown option "retries"/],
-    [{ inbox, handlers: { push: { handler, retry: { maxAttempt: 1 } } } }, /Did you mean "maxAttempts"/],
-    [{ inbox, handlers: { push: { handler, retry: { minMs: 9, maxMs: 1 } } } }, /"retry\.maxMs" \(1\) is below/],
+    [
+      { inbox, handlers: { push: { handler, retries: {} } } },
+      /the handler of "push": unknown option "retries"/,
+    ],
+    [
+      { inbox, handlers: { push: { handler, retry: { maxAttempt: 1 } } } },
+      /Did you mean "maxAttempts"/,
+    ],
+    [
+      { inbox, handlers: { push: { handler, retry: { minMs: 9, maxMs: 1 } } } },
+      /"retry\.maxMs" \(1\) is below/,
+    ],
     [{ inbox, handler, concurrency: 0 }, /"concurrency" must be a positive whole number/],
     [{ inbox, handler, pollMs: 0 }, /"pollMs" must be a whole number of milliseconds/],
     [{ inbox, handler, purge: { every: 1 } }, /unknown option "every"\. Did you mean "everyMs"/],
@@ -397,9 +419,9 @@ describe('options of a worker', () => {
 
   it('are checked for stop as well', async () => {
     const worker = createWorker({ inbox, handler })
-    await expect(
-      Reflect.apply(worker.stop, undefined, [{ timeoutMs: 'soon' }]),
-    ).rejects.toThrow(/"timeoutMs" must be a number of milliseconds/)
+    await expect(Reflect.apply(worker.stop, undefined, [{ timeoutMs: 'soon' }])).rejects.toThrow(
+      /"timeoutMs" must be a number of milliseconds/,
+    )
   })
 
   it('take an error that says "never" from a handler of either kind', async () => {

@@ -20,11 +20,11 @@ import type { TakeOptions } from './take.ts'
 import { readTaken } from './taken.ts'
 
 /** The bands of records that are to be put into their lines. */
-export const unplaced = [
+export const unplaced: readonly number[] = [
   bands.unplacedPending,
   bands.unplacedFailed,
   bands.unplacedProcessing,
-] as const
+]
 
 /** Whoever stores a record puts it into its line at once; what is older was left behind. */
 export const placedWithinMs = 2000

@@ -4,7 +4,7 @@ const failing = { code: 'x', retentionMs: 1_000_000 } as const
 
 /** Lines, the newest of an entity, and what a record remembers of its attempts. */
 export const orderGuarantees = {
-  async S70({ store, enqueue, take, tickMs, expect }) {
+  async S67({ store, enqueue, take, tickMs, expect }) {
     const line = (id: string, order: string) => enqueue({ key: keyOf(id), order })
     await line('a1', 'a')
     await line('b1', 'b')
@@ -24,7 +24,7 @@ export const orderGuarantees = {
     expect(ids).toEqual([['a1', 'b1', 'free'], ['a2', 'b2'], ['a3'], []])
   },
 
-  async S71({ store, enqueue, take, advance, tickMs, expect }) {
+  async S68({ store, enqueue, take, advance, tickMs, expect }) {
     const idsOf = async () => {
       const taken = await take({ maxAttempts: 3 })
       return taken.map(({ hold }) => [hold.key.deliveryId, hold] as const)
@@ -60,7 +60,7 @@ export const orderGuarantees = {
     expect(rest.map(([name]) => name)).toEqual(['third'])
   },
 
-  async S72({ store, enqueue, take, tickMs, expect }) {
+  async S69({ store, enqueue, take, tickMs, expect }) {
     for (const id of ['first', 'second', 'third']) await enqueue({ key: keyOf(id), order: 'line' })
     const takeOne = async () => present((await take())[0], 'The head').hold
     await store.fail(await takeOne(), { ...failing, dead: true })
@@ -77,7 +77,7 @@ export const orderGuarantees = {
     expect((await takeOne()).key.deliveryId).toEqual('third')
   },
 
-  async S73({ store, enqueue, take, tickMs, expect }) {
+  async S70({ store, enqueue, take, tickMs, expect }) {
     await enqueue({ key: keyOf('first'), order: 'line' })
     await enqueue({ key: keyOf('second'), order: 'line' })
     await enqueue({ key: keyOf('other'), order: 'other line' })
@@ -96,7 +96,7 @@ export const orderGuarantees = {
     expect(present(next, 'The next').hold.key.deliveryId).toEqual('second')
   },
 
-  async S74({ store, claim, grant, enqueue, take, record, advance, tickMs, expect }) {
+  async S71({ store, claim, grant, enqueue, take, record, advance, tickMs, expect }) {
     await enqueue({ order: 'line' })
     const told = { status: 'pending', fresh: false, fingerprintMatches: true }
     expect(await claim()).toEqual(told)
@@ -122,7 +122,7 @@ export const orderGuarantees = {
     expect((await take()).map(({ hold: { key } }) => key.deliveryId).includes('d-1')).toEqual(true)
   },
 
-  async S75({ store, entry, take, tickMs, expect }) {
+  async S72({ store, entry, take, tickMs, expect }) {
     const lines = 8
     const each = 4
     await store.claim(
@@ -153,7 +153,7 @@ export const orderGuarantees = {
     )
   },
 
-  async S76({ store, enqueue, take, record, advance, expect }) {
+  async S73({ store, enqueue, take, record, advance, expect }) {
     await enqueue()
     for (let attempt = 1; attempt <= 12; attempt++) {
       const { hold } = present((await take())[0], 'The taken delivery')
@@ -182,7 +182,7 @@ export const orderGuarantees = {
     expect((await record()).attempts?.at(-1)?.code).toEqual('last')
   },
 
-  async S77({ store, enqueue, grant, take, advance, expect }) {
+  async S74({ store, enqueue, grant, take, advance, expect }) {
     await enqueue()
     const lostOwners = async () => {
       const taken = present((await take())[0], 'The taken delivery')
@@ -204,7 +204,7 @@ export const orderGuarantees = {
     expect((await lostOwners())[0]).toEqual(0)
   },
 
-  async S78({ store, advance, tickMs, expect }) {
+  async S75({ store, advance, tickMs, expect }) {
     const latest = (entity: string, occurredAtMs: number) =>
       store.latest({ entity, occurredAtMs, retentionMs: 20 * tickMs })
     expect(await latest('order:1', 1000)).toEqual(true)
@@ -224,7 +224,7 @@ export const orderGuarantees = {
     expect(await latest('order:1', 1)).toEqual(true)
   },
 
-  async S79({ store, transaction, tickMs, expect }) {
+  async S76({ store, transaction, tickMs, expect }) {
     const latest = (occurredAtMs: number, tx?: unknown) =>
       store.latest({ entity: 'order:1', occurredAtMs, retentionMs: 100 * tickMs }, tx)
     const answers: boolean[] = []
@@ -240,7 +240,7 @@ export const orderGuarantees = {
     expect(answers).toEqual([true, false, true, true, false])
   },
 
-  async S80({ store, enqueue, grant, expect }) {
+  async S77({ store, enqueue, grant, expect }) {
     let calls = 0
     let heard = (): void => {}
     const watch = await present(
@@ -269,7 +269,7 @@ export const orderGuarantees = {
     expect(calls).toEqual(before)
   },
 
-  async S81({ store, enqueue, take, transaction, tickMs, expect }) {
+  async S78({ store, enqueue, take, transaction, tickMs, expect }) {
     for (const id of ['first', 'second']) await enqueue({ key: keyOf(id), order: 'line' })
     const { hold } = present((await take())[0], 'The head')
     const settled = { retentionMs: 100 * tickMs }
@@ -284,7 +284,7 @@ export const orderGuarantees = {
     expect(present(next, 'The next').hold.key.deliveryId).toEqual('second')
   },
 
-  async S82({ store, enqueue, grant, take, record, expect }) {
+  async S79({ store, enqueue, grant, take, record, expect }) {
     // Sealed bytes are bytes like any other, and so is the name of their header.
     const body = Uint8Array.from({ length: 64 }, (_, index) => 255 - index)
     await enqueue({ payload: { body, headers: { ':sealed': 'key-1' } }, order: 'line' })
