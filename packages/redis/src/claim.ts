@@ -13,15 +13,15 @@ import { recordLua } from './record-lua.ts'
 import { defineScript, textOf } from './script.ts'
 import { createShardBatch, type PlacedCall } from './shard-batch.ts'
 
-// ARGV[1] holds the records that the claims would make if they are new (packNew). ARGV[2] tells how long those are kept
-// if that is the same for all and they have no bytes, and else nothing. ARGV[3] is a list of the terms of each claim, or
-// 0 for those of the one before it. The bytes of an entry that brings some are in ARGV[bytes], its headers in the one
-// after.
+// ARGV[1] tells how long the records of new claims are kept if that is the same for all and they have no bytes, and else
+// nothing. ARGV[2] is a list of the terms of each claim, or 0 for those of the one before it. Then comes for each the
+// record that it makes if it is new (packNew). The bytes of an entry that brings some are in ARGV[bytes], its headers in
+// the one after.
 // Answers a text with a line for each entry, then the results of completed ones.
 const claimScript = defineScript(
   'claim',
   `${recordLua}
-local count, keepNew, terms = #KEYS - ${shardKeys.length}, ARGV[2], nil
+local count, keepNew, terms = #KEYS - ${shardKeys.length}, ARGV[1], nil
 local lines, reply = {}, { '' }
 -- The entry in hand.
 local token, print, about, names, lease, keep, bytes, most, queued, backoff, redeliver, keepDead, line
@@ -127,9 +127,10 @@ local function claim(r)
 end
 
 local function examine(i, key, packed)
-  local attempt, age, purge, code, settledBy
-  print, attempt, age, keep, about, lease, purge, code, names, settledBy, token = cut(packed, 0, 13)
-  terms = terms or cjson.decode(ARGV[3])
+  local attempt, age, purge, code, settledBy, place, log
+  attempt, age, keep, lease, purge, code, settledBy, place, line, log, about, names, token, print = cut(packed, 1)
+  keep, lease, print = tonumber(keep), tonumber(lease), there(print)
+  terms = terms or cjson.decode(ARGV[2])
   local j = i
   while terms[j] == 0 do j = j - 1 end
   queued, most, backoff, redeliver, keepDead, bytes, line = unpack(terms[j])
@@ -141,10 +142,8 @@ local function examine(i, key, packed)
   return (matches and '1 ' or '0 ') .. claim(r)
 end
 
-local at = 1
 for i = 1, count do
-  local key, packed = KEYS[${shardKeys.length} + i], nil
-  packed, at = struct.unpack('>I4c0', ARGV[1], at)
+  local key, packed = KEYS[${shardKeys.length} + i], ARGV[2 + i]
   if isFree and not found[i] and not touched[key] and keepNew ~= '' then
     touched[key], lines[i] = true, start(key, packed)
   else
@@ -213,7 +212,7 @@ function argsOf(claims: readonly Claim[]): readonly (Buffer | string)[] {
   const terms = claims.map(({ entry, body, headers }, index) => {
     if (body !== undefined && headers !== undefined) {
       bytes.push(body, headers)
-      return termsOf(entry, bytes.length + 2)
+      return termsOf(entry, claims.length + bytes.length + 1)
     }
     const before = claims[index - 1]
     return before !== undefined && before.body === undefined && haveSameTerms(before.entry, entry)
@@ -227,9 +226,9 @@ function argsOf(claims: readonly Claim[]): readonly (Buffer | string)[] {
     bytes.length === 0 &&
     claims.every(({ entry }) => entry.mode === 'inline' && keptMs(entry) === keptMs(usual.entry))
   return [
-    packNew(claims.map(({ entry, place }) => ({ entry, names: place.names }))),
     isUsual ? String(keptMs(usual.entry)) : '',
     JSON.stringify(terms),
+    ...claims.map(({ entry, place }) => packNew(entry, place.names)),
     ...bytes,
   ]
 }

@@ -11,19 +11,9 @@ export interface ReplicaWait {
   readonly timeoutMs: number
 }
 
-/** What a script does in one shard. */
-export interface Job {
-  readonly shard: Shard
-  /** The records. */
-  readonly keys: readonly string[]
-  readonly args: readonly (string | Buffer)[]
-}
-
 /** The caller's client, with a deadline on every call. */
 export interface Connection {
   readonly client: RedisClient
-  /** Whether shards may be on several nodes. */
-  readonly isCluster: boolean
   readonly shards: readonly Shard[]
   readonly timeoutMs: number
   /**
@@ -37,12 +27,6 @@ export interface Connection {
     args: readonly (string | Buffer)[],
     options?: { readonly replicate?: boolean },
   ): Promise<unknown>
-  /** The same on several shards at once, which in a cluster have to be on one node. Throws when one of them fails. */
-  runAll(
-    script: Script,
-    jobs: readonly Job[],
-    options?: { readonly replicate?: boolean },
-  ): Promise<readonly unknown[]>
   /** Sends one command, to the node given or to any. */
   command(name: string, args: readonly string[], node?: RedisClient): Promise<unknown>
   close(): void
@@ -100,83 +84,51 @@ export function connect(options: {
   async function send(
     node: RedisClient,
     commands: readonly (readonly (string | Buffer | number)[])[],
-  ): Promise<readonly { readonly error: unknown; readonly reply: unknown }[]> {
+  ): Promise<readonly unknown[]> {
     // A pipeline, and not callBuffer(): that loses the command's name under "enableAutoPipelining".
     const answers = await node
       .pipeline(commands.map((command) => ['callBuffer', ...command]))
       .exec()
     return commands.map((_, index) => {
-      const [error, reply] = answers?.[index] ?? [
-        new Error('The client gave no answer.'),
-        undefined,
-      ]
-      return { error, reply }
-    })
-  }
-
-  // One pipeline for all, so that the wait goes to the node, and over the connection, of the writes.
-  async function evaluate(
-    script: Script,
-    jobs: readonly Job[],
-    wait: ReplicaWait | undefined,
-  ): Promise<readonly unknown[]> {
-    const calls = jobs.map(({ shard, keys, args }) => [
-      shard.keys.length + keys.length,
-      ...shard.keys,
-      ...keys,
-      ...args,
-    ])
-    const more = wait === undefined ? [] : [['wait', wait.count, wait.timeoutMs]]
-    const answers = [
-      ...(await send(client, [...calls.map((call) => ['evalsha', script.hash, ...call]), ...more])),
-    ]
-    // What the server knew has been run, and is not to be run again.
-    const unknown = calls.flatMap((call, index) =>
-      isUnknownScript(answers[index]?.error) ? [{ call, index }] : [],
-    )
-    if (unknown.length > 0) {
-      const again = await send(client, [
-        ...unknown.map(({ call }) => ['eval', script.text, ...call]),
-        ...more,
-      ])
-      for (const [at, answer] of again.entries())
-        answers[unknown[at]?.index ?? calls.length] = answer
-    }
-    const replies = answers.map(({ error, reply }) => {
+      const [error, reply] = answers?.[index] ?? [new Error('The client gave no answer.')]
       if (error) throw error
       return reply
     })
-    if (wait === undefined) return replies
-    const confirmed = Number(replies.pop())
-    if (confirmed >= wait.count) return replies
-    throw storeUnavailable(
-      `Only ${confirmed} of ${wait.count} replicas confirmed "${script.name}" within ${wait.timeoutMs} ms.`,
-    )
   }
 
-  const runAll: Connection['runAll'] = (script, jobs, { replicate = false } = {}) => {
-    const wait = replicate ? waitForReplicas : undefined
-    return within(script.name, client, () => evaluate(script, jobs, wait))
+  // One pipeline for both, so that the wait goes to the node, and over the connection, of the write.
+  async function evaluate(
+    script: Script,
+    rest: readonly (string | Buffer | number)[],
+    wait: ReplicaWait | undefined,
+  ): Promise<unknown> {
+    const more = wait === undefined ? [] : [['wait', wait.count, wait.timeoutMs]]
+    const [reply, confirmed] = await send(client, [
+      ['evalsha', script.hash, ...rest],
+      ...more,
+    ]).catch((error: unknown) => {
+      if (!isUnknownScript(error)) throw error
+      return send(client, [['eval', script.text, ...rest], ...more])
+    })
+    if (wait === undefined || Number(confirmed) >= wait.count) return reply
+    throw storeUnavailable(
+      `Only ${Number(confirmed)} of ${wait.count} replicas confirmed "${script.name}" within ${wait.timeoutMs} ms.`,
+    )
   }
 
   return {
     client,
-    isCluster: client.nodes !== undefined,
     shards,
     timeoutMs,
-    runAll,
 
-    async run(script, shard, keys, args, options) {
-      const [reply] = await runAll(script, [{ shard, keys, args }], options)
-      return reply
+    run(script, shard, keys, args, { replicate = false } = {}) {
+      const rest = [shard.keys.length + keys.length, ...shard.keys, ...keys, ...args]
+      const wait = replicate ? waitForReplicas : undefined
+      return within(script.name, client, () => evaluate(script, rest, wait))
     },
 
     command: (name, args, node = client) =>
-      within(name, node, async () => {
-        const [answer] = await send(node, [[name, ...args]])
-        if (answer?.error) throw answer.error
-        return answer?.reply
-      }),
+      within(name, node, async () => (await send(node, [[name, ...args]]))[0]),
 
     close() {
       closed = true

@@ -4,16 +4,17 @@ import type { AttemptRecord, DeliveryKey, StoredPayload } from '@webhook-inbox/c
 const digest = /^[0-9a-f]{64}$/
 
 /**
- * A fingerprint: a digest in hex as 32 bytes, the usual case, and other texts as JSON, which is never as long as that.
+ * A fingerprint: a digest in hex as it is, the usual case, which becomes 32 bytes when its record is completed; and
+ * other texts as JSON, which is never as long as that.
  */
-export function packText(text: string): Buffer {
-  if (digest.test(text)) return Buffer.from(text, 'hex')
+export function packText(text: string): string {
+  if (digest.test(text)) return text
   const packed = JSON.stringify(text)
-  return Buffer.from(Buffer.byteLength(packed) === 32 ? `${packed} ` : packed)
+  return Buffer.byteLength(packed) === 32 ? `${packed} ` : packed
 }
 
-export function unpackText(packed: Buffer): string {
-  return packed.length === 32 ? packed.toString('hex') : parseText(packed.toString())
+export function unpackText(packed: string): string {
+  return packed.startsWith('"') ? parseText(packed) : packed
 }
 
 /** The readable parts of a key. JSON, because it keeps every string, lone surrogates among them. */

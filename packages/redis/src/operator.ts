@@ -468,8 +468,8 @@ function readListed(row: unknown): Listed {
 }
 
 function readRecord(row: readonly unknown[], known?: DeliveryKey): DeliveryRecord {
-  const [fingerprint, ...texts] = row
   const [
+    fingerprint = '',
     letter = '',
     attempt,
     fence,
@@ -482,7 +482,7 @@ function readRecord(row: readonly unknown[], known?: DeliveryKey): DeliveryRecor
     about = '',
     names = '',
     live,
-  ] = texts.map(textOf)
+  ] = row.map(textOf)
   const state = stateOf[letter]
   if (state === undefined) throw new TypeError('A record is in an unknown state.')
   const hasDue = state !== 'completed' && state !== 'dead'
@@ -493,9 +493,7 @@ function readRecord(row: readonly unknown[], known?: DeliveryKey): DeliveryRecor
     ...unpackAbout(about),
     attempt: Number(attempt),
     fence: Number(fence),
-    ...(Buffer.isBuffer(fingerprint) && fingerprint.length > 0
-      ? { fingerprint: unpackText(fingerprint) }
-      : {}),
+    ...(fingerprint === '' ? {} : { fingerprint: unpackText(fingerprint) }),
     ...(code === '' ? {} : { code: parseText(code) }),
     hasPayload: bytes === '1',
     createdAt: new Date(Number(created)),

@@ -20,6 +20,7 @@
  * has to be put there (lines.ts).
  */
 import { idLength, shardKeys } from './key.ts'
+import { unfinishedFields } from './new-record.ts'
 
 /** Bands of the index, and what the time in them means. */
 export const bands = {
@@ -47,6 +48,9 @@ export const bands = {
 
 /** Milliseconds of one band: until the year 2109. */
 export const bandMs: number = 2 ** 42
+
+// Lua knows the separator by its number.
+const fieldPattern = `^${Array.from({ length: unfinishedFields }, () => '([^\\31]*)').join('\\31')}`
 
 // Redis changes nothing of a script that meets full memory at its first write. Removing comes first where a record
 // gets smaller: completing goes on when memory is full.
@@ -80,33 +84,43 @@ local function head(state, updated, number) return state .. struct.pack('>I6I7',
 -- What is left of a token when its record is completed: the fence alone nearly tells who did it.
 local function markOf(token) return tonumber(string.sub(redis.sha1hex(token), 1, 8), 16) end
 
--- The values at a place, and what follows them, which is the fingerprint; false when that is empty.
-local function following(packed, last, ...)
-  return last > 0 and string.sub(packed, last + 1), ...
+-- A completed record has a fingerprint that is a SHA-256 in hex as 32 bytes. Other texts begin with a quote, and are
+-- never as long as that (packText).
+local printWords = '>I4I4I4I4I4I4I4I4'
+local function packPrint(text)
+  if #text ~= 64 or string.byte(text) == 34 then return text end
+  local words = {}
+  for i = 1, 8 do words[i] = tonumber(string.sub(text, 8 * i - 7, 8 * i), 16) end
+  return struct.pack(printWords, unpack(words))
 end
-local function cut(packed, from, count)
-  return following(packed, cmsgpack.unpack_limit(packed, count, from))
+local function unpackPrint(packed)
+  if #packed ~= 32 then return packed end
+  return string.format('%08x%08x%08x%08x%08x%08x%08x%08x', struct.unpack(printWords, packed))
 end
+
+-- The fields of an unfinished record, from a place on: texts, of which those that are not there are empty.
+local fields = '${fieldPattern}'
+local function cut(packed, from) return string.match(packed, fields, from) end
+local function there(text) return text ~= '' and text end
 
 -- The record that a text holds; bytes tells whether it was in a hash.
 local function parse(key, packed, isHash)
   local state, updated, number = string.sub(packed, 1, 1), struct.unpack('>I6I7', packed, 2)
   local r = { key = key, kind = isHash and 'hash' or 'string', state = state, updated = updated, fence = number }
   if state == 'c' then
-    local attempt, age, keep, about
+    local ended, attempt, age, keep, about = cmsgpack.unpack_limit(packed, 4, 18)
     r.mark = struct.unpack('>I4', packed, 15)
-    r.fingerprint, attempt, age, keep, about = cut(packed, 18, 4)
+    r.fingerprint = ended > 0 and unpackPrint(string.sub(packed, ended + 1))
     r.attempt, r.created, r.keep, r.about = attempt, updated - age, keep, about
     r.settledBy, r.purge = 'complete', updated + keep
     r.bytes = isHash and redis.call('HEXISTS', key, 'body') == 1
     return r
   end
-  local attempt, age, keep, about, due, purge, code, names, settledBy, token
-  r.fingerprint, attempt, age, keep, about, due, purge, code, names, settledBy, token, r.log, r.line, r.place =
-    cut(packed, 14, 13)
-  r.attempt, r.created, r.keep, r.about = attempt, updated - age, keep, about
-  r.due, r.purge = updated + due, purge and updated + purge or 0
-  r.code, r.names, r.settledBy, r.token = code, names, settledBy, token
+  local attempt, age, keep, due, purge, code, settledBy, place, line, log, about, names, token, print = cut(packed, 15)
+  r.attempt, r.created, r.keep, r.due = tonumber(attempt), updated - age, tonumber(keep), updated + due
+  r.purge = purge ~= '' and updated + purge or 0
+  r.code, r.settledBy, r.place, r.line, r.log = there(code), there(settledBy), tonumber(place), there(line), there(log)
+  r.about, r.names, r.token, r.fingerprint = about, names, token, there(print)
   r.bytes = isHash
   r.list = listOf(r)
   return r
@@ -115,13 +129,14 @@ end
 local function format(r)
   local first, age, print = head(r.state, r.updated, r.fence), r.updated - r.created, r.fingerprint or ''
   if r.state == 'c' then
-    return first .. struct.pack('>I4', markOf(r.token)) .. cmsgpack.pack(r.attempt, age, r.keep, r.about) .. print
+    return first .. struct.pack('>I4', markOf(r.token)) .. cmsgpack.pack(r.attempt, age, r.keep, r.about)
+      .. packPrint(print)
   end
-  local purge = r.purge > 0 and r.purge - r.updated
-  return first .. cmsgpack.pack(
-    r.attempt, age, r.keep, r.about, r.due - r.updated, purge, r.code, r.names, r.settledBy, r.token,
-    r.log or false, r.line or false, r.place or false
-  ) .. print
+  return first .. table.concat({
+    digits(r.attempt), digits(age), digits(r.keep), digits(r.due - r.updated),
+    r.purge > 0 and digits(r.purge - r.updated) or '', r.code or '', r.settledBy or '',
+    r.place and digits(r.place) or '', r.line or '', r.log or '', r.about, r.names, r.token, print,
+  }, '\\31')
 end
 
 local function read(key)
