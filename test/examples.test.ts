@@ -2,7 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createHmac, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -19,17 +20,25 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
 })
 
-function signed(id: string, overrides: { readonly body?: string } = {}): RequestInit {
+function signatureOf(text: string): string {
+  return `sha256=${createHmac('sha256', secret).update(text).digest('hex')}`
+}
+
+function signedBody(text: string, id: string, event = 'push'): RequestInit {
   return {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
-      'x-github-event': 'push',
+      'x-github-event': event,
       'x-github-delivery': id,
-      'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
+      'x-hub-signature-256': signatureOf(text),
     },
-    body: overrides.body ?? body,
+    body: text,
   }
+}
+
+function signed(id: string, overrides: { readonly body?: string } = {}): RequestInit {
+  return { ...signedBody(body, id), body: overrides.body ?? body }
 }
 
 describe.each(['express', 'koa', 'hono-node'])('examples/%s', (name) => {
@@ -54,6 +63,97 @@ describe.each(['express', 'koa', 'hono-node'])('examples/%s', (name) => {
     expect(second.printed).not.toContain(`push ${id}`)
   })
 })
+
+describe('examples/worker', () => {
+  it('answers 202, runs the delivery once, and what waited over a restart', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'webhook-inbox-example-'))
+    cleanups.push(() => rmSync(folder, { recursive: true }))
+    const id = randomUUID()
+    const push = '{"ref":"refs/heads/main"}'
+
+    const first = await start('worker', folder)
+    const answer = await fetch(first.url, signedBody(push, id))
+    expect([answer.status, await answer.json()]).toEqual([
+      202,
+      { status: 'pending', deliveryId: id },
+    ])
+    await expect.poll(() => first.printed).toContain(`push to refs/heads/main ${id}`)
+    await expect.poll(async () => (await fetch(first.url, signedBody(push, id))).status).toBe(200)
+    expect((await fetch(first.url, signedBody(push, randomUUID(), 'fork'))).status).toBe(202)
+    expect(await stop(first.process)).toBe(0)
+    expect(first.printed.filter((line) => line.endsWith(id))).toHaveLength(1)
+
+    const second = await start('worker', folder)
+    expect((await fetch(second.url, signedBody(push, id))).status).toBe(200)
+    expect(await stop(second.process)).toBe(0)
+    expect(second.printed.filter((line) => line.endsWith(id))).toEqual([])
+  })
+})
+
+describe('examples/orders', () => {
+  it('charges once, writes the order with the completion, and skips what is older', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'webhook-inbox-example-'))
+    cleanups.push(() => rmSync(folder, { recursive: true }))
+    const payments = await startPayments()
+    const { url } = await start('orders', folder, { PAYMENTS_URL: payments.url })
+    const shop = new URL('/webhooks/shop', url)
+    const send = (id: string, order: object) => {
+      const text = JSON.stringify(order)
+      return fetch(shop, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          'x-shop-event': 'order',
+          'x-shop-delivery': id,
+          'x-shop-signature': signatureOf(text),
+        },
+        body: text,
+      })
+    }
+    const orders = async () => (await fetch(new URL('/orders', url))).json()
+
+    const paid = { id: '1042', status: 'paid', updatedAt: '2026-12-01T10:00:00Z' }
+    expect((await send('first', paid)).status).toBe(202)
+    const copy = await send('first', paid)
+    expect([200, 202]).toContain(copy.status)
+    await expect.poll(orders).toEqual([{ id: '1042', status: 'paid', charge: 'charge-1' }])
+    // The API had made the charge, and its answer was lost: the second attempt got the first charge.
+    expect(payments.requests()).toBe(2)
+    expect(payments.charges()).toBe(1)
+    await expect.poll(async () => (await send('first', paid)).status).toBe(200)
+
+    const older = { id: '1042', status: 'created', updatedAt: '2026-12-01T09:00:00Z' }
+    expect((await send('second', older)).status).toBe(202)
+    await expect.poll(async () => (await send('second', older)).status).toBe(200)
+    expect(await orders()).toEqual([{ id: '1042', status: 'paid', charge: 'charge-1' }])
+  })
+})
+
+/** A payment API that makes one charge for each idempotency key, and loses the first of its answers. */
+async function startPayments() {
+  const charges = new Map<string, string>()
+  let requests = 0
+  const server = createHttpServer((req, res) => {
+    const key = String(req.headers['idempotency-key'])
+    requests += 1
+    const charge = charges.get(key) ?? `charge-${charges.size + 1}`
+    charges.set(key, charge)
+    if (requests === 1) res.destroy()
+    else res.end(charge)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  cleanups.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}/charges`,
+    requests: () => requests,
+    charges: () => charges.size,
+  }
+}
 
 describe('examples/hono-worker', () => {
   it('runs a delivery once and refuses a forged one on workerd', async () => {
@@ -93,7 +193,11 @@ interface Started {
 }
 
 /** Starts an example with the command of its package.json, and waits until it says that it listens. */
-async function start(name: string, folder: string): Promise<Started> {
+async function start(
+  name: string,
+  folder: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Started> {
   const port = await freePort()
   const child = spawn(
     process.execPath,
@@ -104,6 +208,7 @@ async function start(name: string, folder: string): Promise<Started> {
         WEBHOOK_SECRET: secret,
         DATABASE: join(folder, 'inbox.db'),
         PORT: String(port),
+        ...environment,
       },
       stdio: ['ignore', 'pipe', 'inherit'],
     },

@@ -2,15 +2,11 @@
 // completeIn nothing is done twice.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createInbox, createWorker } from '@webhook-inbox/core'
 import { signRequest } from '@webhook-inbox/testkit'
 import { afterAll, beforeAll, describe, type ExpectStatic, it } from 'vitest'
-import { startPostgres } from '../services/postgres.ts'
-import { startRedis } from '../services/redis.ts'
+import { kinds, type Target, targets } from './places.ts'
 import { openPlace, type StoreKind } from './stores.ts'
 
 const secret = 'a secret of this test'
@@ -33,48 +29,6 @@ const workPoints: Readonly<Record<string, number>> = {
   'after fail': 1,
   'before release': 1,
   'after release': 1,
-}
-
-interface Target {
-  /** An address of its own for each test. */
-  newAddress(): Promise<string>
-  stop(): Promise<void>
-}
-
-const targets: Readonly<Record<StoreKind, () => Promise<Target>>> = {
-  async sqlite() {
-    const folder = mkdtempSync(join(tmpdir(), 'webhook-inbox-kill-'))
-    let files = 0
-    return {
-      async newAddress() {
-        files += 1
-        return join(folder, `inbox-${files}.db`)
-      },
-      stop: async () => rmSync(folder, { recursive: true }),
-    }
-  },
-  async postgres() {
-    const server = await startPostgres()
-    return {
-      newAddress: async () => server.url(await server.createDatabase()),
-      stop: server.stop,
-    }
-  },
-  async redis() {
-    const server = await startRedis({ settings: { appendonly: 'yes', appendfsync: 'always' } })
-    let prefixes = 0
-    return {
-      async newAddress() {
-        prefixes += 1
-        return `${server.url}?prefix=kill-${prefixes}`
-      },
-      stop: server.stop,
-    }
-  },
-}
-
-function isKind(name: string): name is StoreKind {
-  return Object.hasOwn(targets, name)
 }
 
 const deliveryId = '72d3162e-cc78-11e3-81ab-4c9367dc0958'
@@ -132,7 +86,7 @@ async function openScene(kind: StoreKind, target: Target) {
   }
 }
 
-for (const kind of Object.keys(targets).filter(isKind)) {
+for (const kind of kinds) {
   describe.concurrent(`on ${kind}`, () => {
     let target: Target
     beforeAll(async () => {
