@@ -6,7 +6,7 @@ import {
 } from '@webhook-inbox/core'
 import type { Connection } from './connection.ts'
 import { copyBytes, packHeaders } from './encoding.ts'
-import { type Place, placeOf, shardKeys } from './key.ts'
+import { placeOf, shardKeys } from './key.ts'
 import { type Lines, lineOf } from './lines.ts'
 import { packNew } from './new-record.ts'
 import { recordLua } from './record-lua.ts'
@@ -182,23 +182,19 @@ export function createClaim(connection: Connection, lines: Lines): ClaimOne {
     argsOf,
     resultsOf,
   })
-  async function claimOne(entry: ClaimEntry): Promise<Answer & { readonly place: Place }> {
-    const place = placeOf(entry.key, connection.shards.length)
-    const answer = await claim({ entry, token: entry.token, place, ...copyOf(entry.payload) })
-    return { ...answer, place }
-  }
-
   return async (entry) => {
-    if (entry.mode === 'inline' || entry.order === undefined) {
-      const { result, join, place } = await claimOne(entry)
+    const place = placeOf(entry.key, connection.shards.length)
+    const asked = claim({ entry, token: entry.token, place, ...copyOf(entry.payload) })
+    const join = async ({ result, join }: Answer): Promise<ClaimResult> => {
       if (join !== undefined) await lines.join(place, join)
       return result
     }
+    if (entry.mode === 'inline' || entry.order === undefined) {
+      const answer = await asked
+      return answer.join === undefined ? answer.result : join(answer)
+    }
     // In the order in which they came, whatever their records took.
-    return lines.inTurn(lineOf(entry.order), claimOne(entry), async ({ result, join, place }) => {
-      if (join !== undefined) await lines.join(place, join)
-      return result
-    })
+    return lines.inTurn(lineOf(entry.order), asked, join)
   }
 }
 
@@ -265,8 +261,15 @@ function resultsOf(reply: unknown, claims: readonly Claim[]): readonly Answer[] 
   if (!Array.isArray(reply)) throw noClaimAnswer()
   const [text, ...results]: readonly unknown[] = reply
   const lines = textOf(text).split('\n')
+  let line: string | undefined
+  let words: readonly string[] = []
   return claims.map(({ entry }, index) => {
-    const [matches, status, first, second] = (lines[index] ?? '').split(' ')
+    // New claims are all answered the same.
+    if (lines[index] !== line) {
+      line = lines[index] ?? ''
+      words = line.split(' ')
+    }
+    const [matches, status, first, second] = words
     const joins = (status === 'pending' || status === 'processing') && second !== undefined
     return {
       result: {

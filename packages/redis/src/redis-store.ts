@@ -81,7 +81,10 @@ export function redisStore(options: RedisStoreOptions): Store {
     name: 'redis',
     claim: (entries) =>
       call('claim', async () => {
-        const results = await Promise.all(entries.map(claim))
+        const [first] = entries
+        const isOne = first !== undefined && entries.length === 1
+        // One is the usual case.
+        const results = isOne ? [await claim(first)] : await Promise.all(entries.map(claim))
         if (results.some(({ status }) => status === 'pending')) hints.tell()
         return results
       }),

@@ -45,7 +45,7 @@ export function createShardBatch<Call extends PlacedCall, Result>(
       },
     }),
   )
-  return async (call) => {
+  return (call) => {
     const batch = batches[call.place.shard]
     if (batch === undefined) throw new RangeError('There is no such shard.')
     return batch(call)
