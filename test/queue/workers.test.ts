@@ -6,7 +6,7 @@ import { entryOf, killLeftWorkers, settled, startWorker } from './processes.ts'
 import { openPlace } from './stores.ts'
 
 for (const kind of kinds) {
-  describe.concurrent(`on ${kind}`, () => {
+  describe(`on ${kind}`, () => {
     let target: Target
     beforeAll(async () => {
       target = await targets[kind]()
@@ -65,17 +65,12 @@ for (const kind of kinds) {
         ...others.map((id) => entryOf(id, 'rest')),
         entryOf('poison too', 'die'),
       ])
-      let deaths = 0
-      const isDone = async () =>
-        (await settled(place.store, 1)) || (await settled(place.store, 1500))
-      while (deaths < 30 && !(await isDone())) {
+      for (let deaths = 0; deaths < 30; deaths++) {
         const worker = await startWorker({ kind, address, leaseMs: 400, maxAttempts: 4 })
-        const done = settled(place.store, 15_000)
-        const end = await Promise.race([worker.died, done])
-        if (end === true) break
-        deaths += 1
+        const end = await Promise.race([worker.died, settled(place.store, 15_000)])
         worker.kill()
         await worker.died
+        if (end === true) break
       }
       for (const id of ['poison', 'poison too']) {
         const record = await place.store.get(entryOf(id).key)
