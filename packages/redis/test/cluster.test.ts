@@ -10,11 +10,9 @@ import {
   majors,
   newPrefix,
   openCluster,
-  sleep,
-  tickMs,
-  waitingRunner,
   watchWrites,
 } from './support.ts'
+import { createTestClock } from './test-clock.ts'
 
 let cluster: RedisCluster
 beforeAll(async () => {
@@ -22,31 +20,34 @@ beforeAll(async () => {
 })
 afterAll(() => cluster?.stop())
 
-storeGuarantees(waitingRunner, {
-  name: 'redisStore on a cluster',
-  features: ['second', 'watch', 'writes'],
-  tickMs,
-  async create() {
-    const client = openCluster(cluster.addresses)
-    const prefix = newPrefix()
-    const watcher = await watchWrites(
-      cluster.nodes.map(({ url }) => url),
-      prefix,
-    )
-    const store = redisStore({ client, prefix, shards: 16, timeoutMs: 10_000 })
-    return {
-      store,
-      second: async () => redisStore({ client, prefix, shards: 16, timeoutMs: 10_000 }),
-      advance: sleep,
-      writes: () => watcher.count(),
-      async close() {
-        await store.close()
-        client.disconnect()
-        watcher.close()
-      },
-    }
+storeGuarantees(
+  { describe, expect, it },
+  {
+    name: 'redisStore on a cluster',
+    features: ['second', 'watch', 'writes'],
+    async create() {
+      const client = openCluster(cluster.addresses)
+      const prefix = newPrefix()
+      const watcher = await watchWrites(
+        cluster.nodes.map(({ url }) => url),
+        prefix,
+      )
+      const clock = createTestClock()
+      const openStore = () =>
+        redisStore({ client: clock.wrap(client), prefix, shards: 16, timeoutMs: 10_000 })
+      return {
+        store: openStore(),
+        second: async () => openStore(),
+        advance: (ms) => watcher.except(() => clock.advance(ms, client.nodes('master'), prefix)),
+        writes: () => watcher.count(),
+        async close() {
+          client.disconnect()
+          watcher.close()
+        },
+      }
+    },
   },
-})
+)
 
 describe.each(majors)('a cluster by $name', ({ openCluster: openMajor }) => {
   it.each([false, true])(

@@ -1,8 +1,6 @@
 import type { ClaimEntry, ClaimResult, DeliveryKey, Hold, Store } from '@webhook-inbox/core'
-import type { Runner } from '@webhook-inbox/testkit'
 import { Cluster as Cluster6, Redis as Redis6 } from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
-import { describe, expect, it } from 'vitest'
 
 let prefixes = 0
 
@@ -72,7 +70,12 @@ export function openSentinel({
 export async function watchWrites(
   urls: readonly string[],
   prefix: string,
-): Promise<{ count(): Promise<number>; close(): void }> {
+): Promise<{
+  count(): Promise<number>
+  /** Does not count what is done meanwhile. */
+  except(work: () => Promise<void>): Promise<void>
+  close(): void
+}> {
   let writes = 0
   const watchers = await Promise.all(
     urls.map(async (url) => {
@@ -85,11 +88,18 @@ export async function watchWrites(
       return watcher
     }),
   )
+  async function count(): Promise<number> {
+    // What was told before the answer to a ping has come before it.
+    await Promise.all(watchers.map((watcher) => watcher.ping()))
+    return writes
+  }
   return {
-    async count() {
-      // What was told before the answer to a ping has come before it.
-      await Promise.all(watchers.map((watcher) => watcher.ping()))
-      return writes
+    count,
+    async except(work) {
+      const before = await count()
+      await work()
+      await count()
+      writes = before
     },
     close() {
       for (const watcher of watchers) watcher.disconnect()
@@ -143,49 +153,4 @@ export async function errorOf(call: Promise<unknown>): Promise<Error & { readonl
 
 export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
-}
-
-/** Milliseconds of a tick of the suites: the clock of Redis cannot be moved, so they wait. */
-export const tickMs = 100
-
-/**
- * A runner whose tests wait side by side. One that fails while the machine was held up, so that leases ended
- * under it, has shown nothing and is run again.
- */
-export const waitingRunner: Runner = {
-  describe,
-  expect,
-  it: (name, body) =>
-    it.concurrent(name, async () => {
-      for (let runs = 1; ; runs++) {
-        const watch = watchStandstill()
-        try {
-          return await body()
-        } catch (error) {
-          if (watch.longestMs() < tickMs / 3 || runs === 5) throw error
-        } finally {
-          watch.stop()
-        }
-      }
-    }),
-}
-
-/** Measures the longest time in which this process got no turn. */
-function watchStandstill(): { longestMs(): number; stop(): void } {
-  const everyMs = 10
-  let lastMs = performance.now()
-  let longestMs = 0
-  const look = () => {
-    const nowMs = performance.now()
-    longestMs = Math.max(longestMs, nowMs - lastMs - everyMs)
-    lastMs = nowMs
-  }
-  const timer = setInterval(look, everyMs)
-  return {
-    longestMs() {
-      look()
-      return longestMs
-    },
-    stop: () => clearInterval(timer),
-  }
 }
