@@ -207,6 +207,24 @@ describe('a delivery that comes again when Redis has removed its record', () => 
   })
 })
 
+describe('a lease', () => {
+  it('ends by the clock of Redis', async () => {
+    const store = redisStore({ client, prefix: newPrefix() })
+    const startedAtMs = performance.now()
+    await grantOne(store, entryOf('d-1', { leaseMs: 200 }))
+    let told = await claimOne(store, entryOf('d-1'))
+    let earlierMs = 200
+    while (told.status === 'processing') {
+      expect(told.leaseMs).toBeLessThanOrEqual(earlierMs)
+      earlierMs = told.leaseMs
+      told = await claimOne(store, entryOf('d-1'))
+    }
+    expect(told).toMatchObject({ status: 'claimed', attempt: 2 })
+    // Both clocks count whole milliseconds.
+    expect(performance.now() - startedAtMs).toBeGreaterThan(198)
+  })
+})
+
 describe('time to live', () => {
   it('is the retention of a settled record, whatever its lease was', async () => {
     const prefix = newPrefix()

@@ -5,6 +5,7 @@ import {
   type RedisReplication,
   startRedisReplication,
 } from '../../../test/services/redis-sentinel.ts'
+import type { RedisClient } from '../src/client.ts'
 import { claimOne, entryOf, errorOf, majors, newPrefix, openRedis } from './support.ts'
 
 async function setUp(
@@ -17,6 +18,26 @@ async function setUp(
   await store.setup()
   client.disconnect()
   return warnings
+}
+
+/** The client of a server that says to be of another version. */
+function reporting<Client extends RedisClient>(client: Client, version: string): Client {
+  return new Proxy(client, {
+    get(target, name) {
+      if (name !== 'pipeline') return Reflect.get(target, name)
+      return (commands: unknown[][]) => ({
+        async exec() {
+          const answers = await target.pipeline(commands).exec()
+          return (answers ?? []).map(([error, reply]) => [
+            error,
+            Buffer.isBuffer(reply) && reply.includes('redis_version:')
+              ? Buffer.from(`${reply}`.replace(/redis_version:\S+/, `redis_version:${version}`))
+              : reply,
+          ])
+        },
+      })
+    },
+  })
 }
 
 describe('setup', () => {
@@ -81,6 +102,27 @@ describe('setup', () => {
     expect(snapshots?.message).toContain('a crash loses what came after the last one')
     await client.config('SET', 'save', '')
     await client.config('SET', 'appendonly', 'yes')
+    client.disconnect()
+  })
+
+  it.each([
+    ['5.0.14', false],
+    ['6.0.20', false],
+    ['6.2.0', true],
+    ['7.2.4', true],
+    ['10.0.0', true],
+  ])('asks for Redis 6.2 or newer: %s', async (version, isEnough) => {
+    const client = openRedis(server.url)
+    const prefix = newPrefix()
+    const store = redisStore({ client: reporting(client, version), prefix })
+    if (isEnough) {
+      await store.setup()
+    } else {
+      const error = await errorOf(store.setup())
+      expect(error.code).toBe('ERR_STORE_SETUP')
+      expect(error.message).toContain(`this is Redis ${version}; the store needs 6.2 or newer`)
+      expect(await client.keys(`*${prefix}*`)).toEqual([])
+    }
     client.disconnect()
   })
 
