@@ -6,15 +6,13 @@ export const onFetch: AdapterHarness = {
   name: 'core fetch',
   features: [],
   async serve({ options, mount }) {
-    const { handler } = options
-    if (handler === undefined) throw new Error('A fetch handler needs a handler.')
+    const { handler, queue, ...rest } = options
+    const all = { ...rest, ...(mount === 'path' ? { path: webhookPath } : {}) }
+    if (handler === undefined && queue !== true)
+      throw new Error('A fetch handler needs a handler, or a queue.')
     return {
       url: 'http://hooks.example.test',
-      fetch: githubWebhook({
-        ...options,
-        ...(mount === 'path' ? { path: webhookPath } : {}),
-        handler,
-      }),
+      fetch: githubWebhook(handler === undefined ? { ...all, queue: true } : { ...all, handler }),
       close: async () => {},
     }
   },

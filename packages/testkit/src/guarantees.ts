@@ -159,6 +159,10 @@ export const adapterGuaranteeTitles = {
   A51: 'A body that breaks off makes no claim.',
   A52: 'No answer, event or error holds a secret, a signature or the payload.',
   A53: 'Endpoints that share an inbox keep their deliveries apart, and `drain` waits for the runs of all.',
+  A54: 'With `queue` a delivery is answered 202 `pending` once it is stored, and run by a worker; then a copy is 200.',
+  A55: 'Queued, the exact bytes reach the worker: any byte, a form, JSON.',
+  A56: 'Queued, what the store does not keep is a 503 with `Retry-After`; what is not to run is not stored.',
+  A57: 'Queued, 50 simultaneous copies are all answered 202, and run once.',
 } as const
 
 /** The number of an adapter guarantee, for instance `A1`. */

@@ -234,7 +234,7 @@ export async function runAdapterGuarantee(
     const given = options.handler
     const handler: EndpointOptions['handler'] =
       given === undefined
-        ? hasRoute
+        ? hasRoute || options.queue === true
           ? undefined
           : handle
         : (webhook, context) => {

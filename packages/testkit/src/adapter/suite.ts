@@ -9,6 +9,7 @@ import { copyGuarantees } from './copies.ts'
 import { faultGuarantees } from './faults.ts'
 import { type AdapterGuarantee, type AdapterHarness, runAdapterGuarantee } from './harness.ts'
 import { outcomeGuarantees } from './outcome.ts'
+import { queuedGuarantees } from './queued.ts'
 import { wireGuarantees } from './wire.ts'
 
 // The type makes a number without code, and code without a number, an error of the compiler.
@@ -18,6 +19,7 @@ const guarantees: Readonly<Record<AdapterGuaranteeId, AdapterGuarantee>> = {
   ...outcomeGuarantees,
   ...faultGuarantees,
   ...wireGuarantees,
+  ...queuedGuarantees,
 }
 
 /**
