@@ -47,7 +47,7 @@ export async function runManyWorkers(
   await Promise.all([store(), kill()])
   expect(await settled(place.store, 600_000)).toBe(true)
   let again = 0
-  for (const id of ids) {
+  async function check(id: string): Promise<void> {
     const record = await place.store.get(entryOf(id).key)
     expect(record?.state).toBe('completed')
     const runs = await place.effectsOf(id)
@@ -60,6 +60,8 @@ export async function runManyWorkers(
     }
     again += runs - 1
   }
+  for (let first = 0; first < ids.length; first += 100)
+    await Promise.all(ids.slice(first, first + 100).map(check))
   expect(again).toBeLessThan(kills * 10 + 1)
   for (const worker of running) worker.kill()
   await Promise.all(running.map(({ died }) => died))

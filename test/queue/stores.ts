@@ -57,6 +57,7 @@ function openSqlite(path: string): Place {
   const database = new DatabaseSync(path)
   database.exec('PRAGMA busy_timeout = 2000')
   database.exec('CREATE TABLE IF NOT EXISTS effects (delivery TEXT NOT NULL)')
+  database.exec('CREATE INDEX IF NOT EXISTS effects_delivery ON effects (delivery)')
   const insert = database.prepare('INSERT INTO effects VALUES (?)')
   const count = database.prepare('SELECT count(*) AS effects FROM effects WHERE delivery = ?')
   return {
@@ -91,6 +92,7 @@ async function openPostgres(address: string): Promise<Place> {
   const store = postgresStore({ pool, onWarning: () => {} })
   await store.setup()
   await pool.query('CREATE TABLE IF NOT EXISTS effects (delivery text NOT NULL)')
+  await pool.query('CREATE INDEX IF NOT EXISTS effects_delivery ON effects (delivery)')
   return {
     store,
     async effectAndComplete(webhook, between) {
