@@ -132,7 +132,9 @@ function listenForGood(connection: PooledClient): void {
   connection.on('error', () => {})
 }
 
-async function within<T>(work: Promise<T>, timeoutMs: number): Promise<T | typeof late> {
+async function within<T>(asked: Promise<T>, timeoutMs: number): Promise<T | typeof late> {
+  // Query builders answer what looks like a promise and sends the statement at every `then`: ask it once.
+  const work = Promise.resolve(asked)
   let timer: ReturnType<typeof setTimeout> | undefined
   const expiry = new Promise<typeof late>((resolve) => {
     timer = setTimeout(() => resolve(late), timeoutMs)

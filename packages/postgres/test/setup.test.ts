@@ -156,6 +156,33 @@ it('works on postgres.js by two lines', async () => {
   await sql.end()
 })
 
+it('sends a statement once through a client whose promises begin their work when they are asked', async () => {
+  const { pool, close } = await openStore(url)
+  let sent = 0
+  const lazy: PostgresClient = {
+    query(text, values) {
+      const run = () => {
+        sent += 1
+        return pool.query(text, values)
+      }
+      return {
+        // biome-ignore lint/suspicious/noThenProperty: what query builders such as Drizzle and Knex answer
+        then: (...listeners) => run().then(...listeners),
+        catch: (listener) => run().catch(listener),
+        finally: (listener) => run().finally(listener),
+        [Symbol.toStringTag]: 'Promise',
+      }
+    },
+  }
+  const store = quietStore({ pool: lazy })
+  await store.setup()
+  const hold = await grant(store, 'lazy')
+  sent = 0
+  expect(await store.complete(hold, { retentionMs: 60_000 })).toBe('ok')
+  expect(sent).toBe(1)
+  await close()
+})
+
 it('keeps a completed record in at most 220 bytes, indexes included', async () => {
   const { store, pool, close } = await openStore(url, { timeoutMs: 10_000 })
   const details = { event: 'pull_request', action: 'opened' }
