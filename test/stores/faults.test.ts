@@ -9,7 +9,7 @@ import { redisStore } from '@webhook-inbox/redis'
 import { signRequest } from '@webhook-inbox/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { openPool, startPostgres } from '../services/postgres.ts'
+import { onConnection, openPool, startPostgres } from '../services/postgres.ts'
 import { startProxy, type TcpProxy } from '../services/proxy.ts'
 import { startRedis } from '../services/redis.ts'
 
@@ -22,6 +22,8 @@ const leaseMs = 600_000
 interface Target {
   readonly proxy: TcpProxy
   readonly store: Store
+  /** Lets the server read only: as a standby does, or one whose memory is full. */
+  refuseWrites(refused: boolean): Promise<void>
   kill(): Promise<void>
   start(): Promise<void>
   stop(): Promise<void>
@@ -31,14 +33,24 @@ const targets: Readonly<Record<string, () => Promise<Target>>> = {
   async postgres() {
     const server = await startPostgres()
     const proxy = await startProxy(server)
-    const direct = new URL(server.url(await server.createDatabase()))
-    direct.port = String(proxy.port)
-    const pool = openPool(direct.href, 4)
+    const database = await server.createDatabase()
+    const proxied = new URL(server.url(database))
+    proxied.port = String(proxy.port)
+    const pool = openPool(proxied.href, 4)
     const store = postgresStore({ pool, timeoutMs: storeTimeoutMs, onWarning: () => {} })
     await store.setup()
     return {
       proxy,
       store,
+      async refuseWrites(refused) {
+        await onConnection(server.url(), (client) =>
+          client.query(
+            `ALTER DATABASE ${database} SET default_transaction_read_only = ${refused ? 'on' : 'off'}`,
+          ),
+        )
+        // The setting is that of connections made from now on.
+        proxy.cut()
+      },
       kill: server.kill,
       start: server.start,
       async stop() {
@@ -58,6 +70,9 @@ const targets: Readonly<Record<string, () => Promise<Target>>> = {
     return {
       proxy,
       store,
+      async refuseWrites(refused) {
+        await client.config('SET', 'maxmemory', refused ? '1' : '0')
+      },
       kill: server.kill,
       start: server.start,
       async stop() {
@@ -130,6 +145,11 @@ for (const [name, open] of Object.entries(targets)) {
       return fetch(url, { method, headers, body })
     }
 
+    const statusOf = ({ status, headers }: Response) => [
+      status,
+      headers.get('webhook-inbox-status'),
+    ]
+
     /** Sends until the answer is no 503 any more; at most ten seconds. */
     async function sendUntilAnswered(deliveryId: string): Promise<Response> {
       const until = performance.now() + 10_000
@@ -152,12 +172,15 @@ for (const [name, open] of Object.entries(targets)) {
     }
 
     it('answers 503 while the server is dead, runs nothing, and works again by itself', async () => {
-      const id = nextId()
+      const [done, id] = [nextId(), nextId()]
+      expect((await send(done)).status).toBe(200)
+      runs = []
       await target.kill()
       await expectUnavailable(id)
       await Promise.all(Array.from({ length: 20 }, () => expectUnavailable(nextId())))
       await target.start()
       expect((await sendUntilAnswered(id)).status).toBe(200)
+      expect(statusOf(await sendUntilAnswered(done))).toEqual([200, 'completed'])
       expect(runs).toEqual([id])
     })
 
@@ -169,6 +192,31 @@ for (const [name, open] of Object.entries(targets)) {
       target.proxy.cut()
       // The server may have heard the claim all the same: it is given back.
       expect((await inbox.drain({ timeoutMs: 10_000 })).drained).toBe(true)
+      expect((await sendUntilAnswered(id)).status).toBe(200)
+      expect(runs).toEqual([id])
+    })
+
+    it('answers 503 while answers come too late, and works again by itself', async () => {
+      const id = nextId()
+      target.proxy.delay(storeTimeoutMs)
+      await expectUnavailable(id)
+      target.proxy.delay(0)
+      expect((await inbox.drain({ timeoutMs: 10_000 })).drained).toBe(true)
+      expect((await sendUntilAnswered(id)).status).toBe(200)
+      expect(runs).toEqual([id])
+    })
+
+    it('answers 503 while the server takes no writes, but copies of what is completed 200', async () => {
+      const [done, id] = [nextId(), nextId()]
+      expect((await send(done)).status).toBe(200)
+      runs = []
+      await target.refuseWrites(true)
+      try {
+        expect(statusOf(await sendUntilAnswered(done))).toEqual([200, 'completed'])
+        await expectUnavailable(id)
+      } finally {
+        await target.refuseWrites(false)
+      }
       expect((await sendUntilAnswered(id)).status).toBe(200)
       expect(runs).toEqual([id])
     })
@@ -202,7 +250,7 @@ for (const [name, open] of Object.entries(targets)) {
       during = () => {}
       expect((await inbox.drain({ timeoutMs: 10_000 })).drained).toBe(true)
       const copy = await sendUntilAnswered(id)
-      expect([copy.status, copy.headers.get('webhook-inbox-status')]).toEqual([200, 'completed'])
+      expect(statusOf(copy)).toEqual([200, 'completed'])
       expect(runs).toEqual([id])
     })
 
