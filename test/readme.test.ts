@@ -15,6 +15,8 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { signRequest } from '@webhook-inbox/testkit'
 import { afterAll, describe, expect, it, vi } from 'vitest'
+import { postgresTargets } from './services/postgres.ts'
+import { startRedis } from './services/redis.ts'
 
 const root = join(import.meta.dirname, '..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
@@ -52,23 +54,28 @@ describe('what the READMEs show', () => {
   it.each(['express', 'koa', 'hono', 'node'])('%s: a receiver that works', async (name) => {
     const code = readFileSync(join(folder, `${name}.ts`), 'utf8')
     expect(code.trim().split('\n').length).toBeLessThanOrEqual(name === 'node' ? 18 : 15)
-    const port = await freePort()
-    const file = join(folder, `${name}-running.ts`)
-    writeFileSync(file, code.replace('3000', String(port)))
-    const cwd = mkdtempSync(join(folder, `${name}-`))
-    const child = spawn(process.execPath, ['--conditions=@webhook-inbox/source', file], {
-      cwd,
-      env: { ...process.env, WEBHOOK_SECRET: secret },
-      stdio: ['ignore', 'ignore', 'inherit'],
-    })
+    const cwd = await runs(name)
+    expect(existsSync(join(cwd, 'inbox.db'))).toBe(true)
+  })
+
+  it('postgres: a receiver that works', async () => {
+    const target = postgresTargets().at(-1)
+    if (target === undefined) throw new Error('No PostgreSQL is here.')
+    const server = await target.start()
     try {
-      await listening(port, child.exitCode === null ? once(child, 'exit') : Promise.resolve())
-      const url = `http://127.0.0.1:${port}/webhooks/github`
-      await accepts((request) => fetch(url, request))
-      expect(existsSync(join(cwd, 'inbox.db'))).toBe(true)
+      await runs('postgres', { DATABASE_URL: server.url(await server.createDatabase()) })
     } finally {
-      const exited = once(child, 'exit')
-      if (child.kill('SIGKILL')) await exited
+      await server.stop()
+    }
+  })
+
+  it('redis: a receiver that works', async () => {
+    // So that setup() has nothing to warn of.
+    const server = await startRedis({ settings: { appendonly: 'yes', appendfsync: 'always' } })
+    try {
+      await runs('redis', { REDIS_URL: server.url })
+    } finally {
+      await server.stop()
     }
   })
 
@@ -93,6 +100,29 @@ function blocksOf(where: string, text: string): { readonly name: string; readonl
   return [...text.matchAll(/^```ts ?(\w*)\n([\s\S]*?)^```$/gm)].map(
     ([, name, code = ''], index) => ({ name: name || `${where}-${index + 1}`, code }),
   )
+}
+
+/** Runs a receiver that a README shows, in a folder of its own, and sends it requests. Answers the folder. */
+async function runs(name: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
+  const code = readFileSync(join(folder, `${name}.ts`), 'utf8')
+  const port = await freePort()
+  const file = join(folder, `${name}-running.ts`)
+  writeFileSync(file, code.replace('3000', String(port)))
+  const cwd = mkdtempSync(join(folder, `${name}-`))
+  const child = spawn(process.execPath, ['--conditions=@webhook-inbox/source', file], {
+    cwd,
+    env: { ...process.env, ...env, WEBHOOK_SECRET: secret },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  try {
+    await listening(port, child.exitCode === null ? once(child, 'exit') : Promise.resolve())
+    const url = `http://127.0.0.1:${port}/webhooks/github`
+    await accepts((request) => fetch(url, request))
+    return cwd
+  } finally {
+    const exited = once(child, 'exit')
+    if (child.kill('SIGKILL')) await exited
+  }
 }
 
 /** A forged request is refused, a genuine one runs, its copy is answered. */
