@@ -16,5 +16,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // What is waited for comes in its own time on a busy machine; a test that waits for nothing fails by its own limit.
+    expect: { poll: { timeout: 15_000 } },
   },
 })

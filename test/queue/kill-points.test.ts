@@ -12,6 +12,9 @@ import { openPlace, type StoreKind } from './stores.ts'
 const secret = 'a secret of this test'
 const victim = fileURLToPath(new URL('./victim.ts', import.meta.url))
 
+// Each starts processes of its own, and many run at once.
+const limit = { timeout: 150_000 }
+
 const receivePoints = ['before claim', 'after claim', 'after answer'] as const
 /** And how many effects there are in the end: with completeIn one; without it one more when it died in between. */
 const workPoints: Readonly<Record<string, number>> = {
@@ -79,7 +82,7 @@ async function openScene(kind: StoreKind, target: Target) {
         handler: (webhook) => place.effectAndComplete(webhook),
       })
       worker.start()
-      await expect.poll(state, { timeout: 15_000 }).toBe('completed')
+      await expect.poll(state, { timeout: 60_000 }).toBe('completed')
       await worker.stop()
       return place.effectsOf(deliveryId)
     },
@@ -94,25 +97,30 @@ for (const kind of kinds) {
     })
     afterAll(() => target?.stop())
 
-    it.for(receivePoints)('a receiver that dies %s loses nothing', async (point, { expect }) => {
-      const { place, deliver, finish } = await openScene(kind, target)
-      const answer = await deliver(point)
-      expect(answer).toBe(point === 'after answer' ? 202 : undefined)
-      // A sender that had no answer sends it again.
-      if (answer === undefined) expect(await deliver('never')).toBe(202)
-      expect(await finish(expect)).toBe(1)
-      await place.close()
-    })
+    it.for(receivePoints)(
+      'a receiver that dies %s loses nothing',
+      limit,
+      async (point, { expect }) => {
+        const { place, deliver, finish } = await openScene(kind, target)
+        const answer = await deliver(point)
+        expect(answer).toBe(point === 'after answer' ? 202 : undefined)
+        // A sender that had no answer sends it again.
+        if (answer === undefined) expect(await deliver('never')).toBe(202)
+        expect(await finish(expect)).toBe(1)
+        await place.close()
+      },
+    )
 
     it.for(Object.entries(workPoints))(
       'a worker that dies %s loses nothing',
+      limit,
       async ([point, effects], { expect }) => {
         const { place, start, state, deliver, finish } = await openScene(kind, target)
         expect(await deliver('never')).toBe(202)
         const child = start('work', point)
         const died = once(child, 'exit')
         if (point.endsWith('release')) {
-          await expect.poll(state, { timeout: 15_000 }).toBe('processing')
+          await expect.poll(state, { timeout: 60_000 }).toBe('processing')
           child.send('stop')
         }
         expect(await died).toEqual([null, 'SIGKILL'])

@@ -34,7 +34,7 @@ it('sends a dozen statements in a minute, and starts what another process stores
 
   // Nobody asks for the next seconds: it is the notification that starts it.
   await other.claim([entryOf('told')])
-  await expect.poll(() => started.length, { interval: 5, timeout: 2000 }).toBe(1)
+  await expect.poll(() => started.length, { interval: 5, timeout: 4000 }).toBe(1)
   await worker.stop()
   await store.close()
   await other.close()

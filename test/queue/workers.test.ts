@@ -35,15 +35,15 @@ for (const kind of kinds) {
             ;[taken] = taken === undefined ? await take() : [taken]
             return taken?.attempt
           },
-          { timeout: 10_000 },
+          { timeout: 40_000 },
         )
         .toBe(2)
       paused.child.kill('SIGCONT')
       await expect
-        .poll(() => paused.told.find(({ type }) => type === 'aborted')?.reason, { timeout: 10_000 })
+        .poll(() => paused.told.find(({ type }) => type === 'aborted')?.reason, { timeout: 40_000 })
         .toBe('lease_lost')
       await expect
-        .poll(() => paused.told.some(({ type }) => type === 'claim_lost'), { timeout: 10_000 })
+        .poll(() => paused.told.some(({ type }) => type === 'claim_lost'), { timeout: 40_000 })
         .toBe(true)
       expect(await place.store.get(key)).toMatchObject({ state: 'processing', attempt: 2 })
       if (taken === undefined) throw new Error('Nobody took over.')
@@ -52,7 +52,7 @@ for (const kind of kinds) {
       paused.kill()
       await paused.died
       await place.close()
-    })
+    }, 120_000)
 
     it('a delivery that kills its process is dead in the end, and the others are done', async ({
       expect,
@@ -83,7 +83,7 @@ for (const kind of kinds) {
         expect(record?.attempt).toBeLessThanOrEqual(4)
       }
       await place.close()
-    }, 60_000)
+    }, 150_000)
 
     it('each of many deliveries is done once, however many workers are killed', async ({
       expect,
@@ -96,6 +96,6 @@ for (const kind of kinds) {
         kills: 4,
         leaseMs: 1500,
       })
-    }, 120_000)
+    }, 200_000)
   })
 }
