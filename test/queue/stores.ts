@@ -55,7 +55,7 @@ async function openRedis(address: string): Promise<Place> {
 function openSqlite(path: string): Place {
   const store = sqliteStore({ path })
   const database = new DatabaseSync(path)
-  database.exec('PRAGMA busy_timeout = 2000')
+  database.exec('PRAGMA busy_timeout = 20000')
   database.exec('CREATE TABLE IF NOT EXISTS effects (delivery TEXT NOT NULL)')
   database.exec('CREATE INDEX IF NOT EXISTS effects_delivery ON effects (delivery)')
   const insert = database.prepare('INSERT INTO effects VALUES (?)')
