@@ -122,6 +122,19 @@ describe('a network that breaks', () => {
     })
   }
 
+  it('has room again in a pool whose every connection was asked for in vain', async () => {
+    await pool.end()
+    pool = openPool(`postgres://postgres@${proxy.host}:${proxy.port}/${database}`, 1)
+    const asking = quietStore({ pool, timeoutMs })
+    proxy.drop('requests')
+    await expectUnavailable(claimOne(asking, 'a'))
+    proxy.accept()
+    await expect
+      .poll(async () => (await asking.get(entryOf('a').key)) ?? 'answered', { timeout: 10_000 })
+      .toBe('answered')
+    await asking.close()
+  })
+
   it('is unavailable when answers come too late, and gives none of them to the wrong call', async () => {
     const hold = await grant(store, 'held')
     proxy.delay(timeoutMs * 2)
