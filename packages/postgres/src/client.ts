@@ -33,6 +33,7 @@ interface PooledClient extends PostgresClient {
 interface Pool extends PostgresClient {
   connect(): Promise<PooledClient>
   readonly totalCount: number
+  readonly options?: { readonly connectionTimeoutMillis?: number | undefined }
 }
 
 export function isClient(value: unknown): value is PostgresClient {

@@ -33,7 +33,7 @@ import { keyText } from './encode.ts'
 import { createHints } from './hints.ts'
 import { createOperator } from './operator.ts'
 import { migrate, schemaText, tablesOf } from './schema.ts'
-import { checkServer, checkStore } from './self-check.ts'
+import { checkPool, checkServer, checkStore } from './self-check.ts'
 import { type Busy, createSettlings, type Settling } from './settle.ts'
 import { createTake } from './take.ts'
 
@@ -215,6 +215,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
 
     async setup() {
       await told(checkServer(send, timeoutMs, onWarning))
+      checkPool(pool, timeoutMs, onWarning)
       await told(migrate(send, tables))
       await checkStore(store, send, tables)
     },

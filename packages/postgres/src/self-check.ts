@@ -1,7 +1,7 @@
 /** Proving at setup that the database does what the store relies on. */
 import { type DeliveryKey, type Store, WebhookInboxError } from '@webhook-inbox/core'
 import { keyValues } from './claim.ts'
-import type { Send } from './client.ts'
+import { isPool, type PostgresClient, type Send } from './client.ts'
 import { boolean, integer, text } from './row.ts'
 import type { Tables } from './schema.ts'
 import { askedRows, keyColumns } from './sql.ts'
@@ -47,6 +47,18 @@ export async function checkServer(
   if (statementTimeoutMs === 0 || statementTimeoutMs > timeoutMs)
     warn(
       `statement_timeout is ${statementTimeoutMs === 0 ? 'off' : `${statementTimeoutMs} ms`}: a statement that the store has given up on can go on in the server. Set it to ${timeoutMs} ms or less: ALTER ROLE … SET statement_timeout = '${timeoutMs}ms', or statement_timeout: ${timeoutMs} for a pg Pool.`,
+    )
+}
+
+/** Warns of a `pg` Pool that would not be well again soon after the network was broken. */
+export function checkPool(
+  client: PostgresClient,
+  timeoutMs: number,
+  warn: (message: string) => void,
+): void {
+  if (isPool(client) && client.options && (client.options.connectionTimeoutMillis ?? 0) === 0)
+    warn(
+      `The pool has no connectionTimeoutMillis: an attempt to connect that nobody answers keeps its place, and when all places are taken nothing gets through, also after the database is back. Set it to ${timeoutMs} or less.`,
     )
 }
 
