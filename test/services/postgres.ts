@@ -144,11 +144,11 @@ export async function onConnection<T>(
 }
 
 /**
- * A pool whose connections may die unheard. `end` is over before the sockets are closed, and a server that stops then
+ * A pool whose connections may die unheard, and which gives up attempts to connect that are never answered. `end` is over before the sockets are closed, and a server that stops then
  * tells them so: those still listed as idle make the pool itself emit the error.
  */
 export function openPool(connectionString: string, max: number): pg.Pool {
-  const pool = new pg.Pool({ connectionString, max })
+  const pool = new pg.Pool({ connectionString, max, connectionTimeoutMillis: 2000 })
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
   return pool
@@ -215,9 +215,10 @@ export async function startPostgres({
     start,
     async kill() {
       const pid = Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
-      process.kill(pid, 'SIGKILL')
+      const backends = childrenOf(pid)
+      // The parent first: it would start its children again.
+      for (const victim of [pid, ...backends]) killNow(victim)
       await server?.stop()
-      // The others of the family notice by themselves; until then the port is taken.
       while (await answers(url())) await new Promise((resolve) => setTimeout(resolve, 20))
     },
     log: () => server?.log() ?? '',
@@ -225,6 +226,23 @@ export async function startPostgres({
       await server?.stop()
       folder.remove()
     },
+  }
+}
+
+/** The processes of a server that has one for each connection. */
+function childrenOf(pid: number): readonly number[] {
+  const list = `/proc/${pid}/task/${pid}/children`
+  const pids = existsSync(list)
+    ? readFileSync(list, 'utf8')
+    : execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
+  return [...pids.matchAll(/\d+/g)].map(Number)
+}
+
+function killNow(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended meanwhile.
   }
 }
 

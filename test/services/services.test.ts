@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { promisify } from 'node:util'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startPgBouncer } from './pgbouncer.ts'
 import { type OwnPostgresServer, onConnection, postgresKinds, startPostgres } from './postgres.ts'
@@ -21,6 +23,17 @@ describe.each(postgresKinds())('$name', (kind) => {
     await server.start()
     const { rows } = await onConnection(url, (client) => client.query('SELECT value FROM kept'))
     expect(rows).toEqual([{ value: 7 }])
+  })
+
+  it('ends open connections when it is killed, also those whose process is held up', async () => {
+    const client = new pg.Client({ connectionString: server.url() })
+    await client.connect()
+    const ended = once(client, 'error')
+    const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
+    process.kill(rows[0]?.pid, 'SIGSTOP')
+    await server.kill()
+    await ended
+    await server.start()
   })
 
   it('answers through PgBouncer', async () => {
