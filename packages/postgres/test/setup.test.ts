@@ -1,4 +1,5 @@
 import { type PostgresClient, postgresStore, schemaSql } from '@webhook-inbox/postgres'
+import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
@@ -115,6 +116,20 @@ describe('setup', () => {
     const warning = await warned(url)
     expect(warning).toContain('synchronous_commit is off')
     expect(warning).not.toContain('statement_timeout')
+  })
+
+  it('warns of a pool that waits for ever for a connection', async () => {
+    for (const [connectionTimeoutMillis, warns] of [
+      [undefined, true],
+      [0, true],
+      [1500, false],
+    ] as const) {
+      const heard: string[] = []
+      const pool = new pg.Pool({ connectionString: url, connectionTimeoutMillis })
+      await postgresStore({ pool, onWarning: (message) => heard.push(message) }).setup()
+      await pool.end()
+      expect(heard.some((message) => message.includes('connectionTimeoutMillis'))).toBe(warns)
+    }
   })
 
   it('finds a client that does not send what it is asked to send', async () => {
