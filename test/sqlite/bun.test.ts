@@ -21,8 +21,12 @@ it.each([
   ['path', path],
   ['bun:sqlite', handedIn],
   ['node:sqlite', handedIn],
-] as const)('the SQLite store keeps its guarantees on Bun (%s)', async (kind, passed) => {
-  const condition = '--conditions=@webhook-inbox/source'
-  const { stdout } = await promisify(execFile)(bun, [condition, script, kind])
-  expect(stdout).toBe(`passed ${passed}, failed 0\n`)
-})
+] as const)(
+  'the SQLite store keeps its guarantees on Bun (%s)',
+  async (kind, passed) => {
+    const condition = '--conditions=@webhook-inbox/source'
+    const { stdout } = await promisify(execFile)(bun, [condition, script, kind])
+    expect(stdout).toBe(`passed ${passed}, failed 0\n`)
+  },
+  120_000,
+)
