@@ -41,11 +41,38 @@ export interface Delivery<Payload = unknown, Event extends string = string> {
   readonly payload: Payload
 }
 
+/** One new event of a request that holds several. */
+export interface DeliveryItem<Payload = unknown> {
+  /** The sender's id of this event, or a digest of it. */
+  readonly id: string
+  readonly event: string
+  readonly payload: Payload
+  readonly key: DeliveryKey
+  readonly attempt: number
+  readonly fence: number
+  /**
+   * Settles this item now, whatever becomes of the others. Does nothing when it is settled.
+   * @throws WebhookInboxError `ERR_CLAIM_LOST` when somebody else has it by now
+   */
+  complete(): Promise<void>
+  /**
+   * Says that this item failed: it alone runs again when the sender repeats the request, and never when it is not
+   * retryable.
+   * @param error handed to `onError`, never stored or sent
+   */
+  fail(error?: unknown, options?: { readonly retryable?: boolean }): Promise<void>
+}
+
 /** A delivery that this process has claimed: what a handler gets. */
 export interface ClaimedDelivery<Payload = unknown, Event extends string = string>
   extends Delivery<Payload, Event> {
   /** The unique key of the record in the store. */
   readonly key: DeliveryKey
+  /**
+   * Of senders that put several events into one request: those that are new. The end of the handler settles all that it
+   * has not settled one by one. Absent where a request is one event.
+   */
+  readonly items?: readonly DeliveryItem[]
   /** 1 for the first claim, +1 for each takeover or retry. */
   readonly attempt: number
   /** Grows with every claim of the key. Write it beside an effect to refuse a holder that came late. */

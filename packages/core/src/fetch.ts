@@ -1,13 +1,24 @@
 /** (Request) → Response: for Workers, Deno, Bun, Next.js and every runtime that speaks the fetch interface. */
+
+import { concatBytes } from './crypto/bytes.ts'
 import type { ClaimedDelivery } from './delivery.ts'
 import { optionError, rejectUnknownOptions } from './errors.ts'
 import type { GitHubDelivery } from './github-delivery.ts'
 import { pathMatcher } from './path.ts'
-import type { ProviderName } from './providers/catalogue.ts'
+import { type ProviderName, providerOf } from './providers/catalogue.ts'
+import { github } from './providers/entries/github.ts'
+import { slack } from './providers/entries/slack.ts'
+import { standardWebhooks } from './providers/entries/standard-webhooks.ts'
+import { stripe } from './providers/entries/stripe.ts'
 import type { Provider } from './providers/provider.ts'
-import { type BodyResult, createReceiver } from './receiver.ts'
-import { type Handler, receiverOptionNames, type WebhookOptions } from './receiver-options.ts'
-import type { AnyWebhook, WebhookOf } from './registry.ts'
+import { type BodyResult, createProviderReceiver } from './receiver.ts'
+import {
+  type AnyWebhookOptions,
+  type Handler,
+  receiverOptionNames,
+  type WebhookOptions,
+} from './receiver-options.ts'
+import type { AnyWebhook, ProviderDelivery, WebhookOf } from './registry.ts'
 import { type Answer, refusalAnswer, toResponse } from './response.ts'
 
 /** A handler's context in the fetch adapter. */
@@ -15,32 +26,67 @@ export interface FetchContext {
   readonly request: Request
 }
 
-export type FetchWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = WebhookOptions<
-  FetchContext,
-  Webhook
-> & {
+type FetchOnlyOptions<Webhook extends ClaimedDelivery> = {
   /** Answer this path only; others get 404. @default every path */
   readonly path?: string
 } & (
-    | {
-        /** Required, for there is no route behind a fetch handler, unless a worker runs the deliveries. */
-        readonly handler: Handler<FetchContext, Webhook>
-      }
-    | { readonly queue: true }
-  )
+  | {
+      /** Required, for there is no route behind a fetch handler, unless a worker runs the deliveries. */
+      readonly handler: Handler<FetchContext, Webhook>
+    }
+  | { readonly queue: true }
+)
+
+export type FetchWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = WebhookOptions<
+  FetchContext,
+  Webhook
+> &
+  FetchOnlyOptions<Webhook>
+
+/** {@link FetchWebhookOptions} for any provider. */
+export type FetchAnyWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> =
+  AnyWebhookOptions<FetchContext, Webhook> & FetchOnlyOptions<Webhook>
 
 export type FetchHandler = (request: Request) => Promise<Response>
 
 /** A fetch handler for GitHub webhooks. @throws WebhookInboxError `ERR_OPTION` */
 export function githubWebhook(options: FetchWebhookOptions<GitHubDelivery>): FetchHandler {
-  return webhook({ ...options, provider: 'github' })
+  return providerWebhook({ ...options, provider: github })
+}
+
+/** A fetch handler for Stripe's events; the type parameter is their type. @throws WebhookInboxError `ERR_OPTION` */
+export function stripeWebhook<Payload = unknown>(
+  options: FetchWebhookOptions<ProviderDelivery<'stripe', Payload>>,
+): FetchHandler {
+  return providerWebhook({ ...options, provider: stripe })
+}
+
+/** A fetch handler for Slack's events, interactions and commands. @throws WebhookInboxError `ERR_OPTION` */
+export function slackWebhook<Payload = unknown>(
+  options: FetchWebhookOptions<ProviderDelivery<'slack', Payload>>,
+): FetchHandler {
+  return providerWebhook({ ...options, provider: slack })
+}
+
+/** A fetch handler for any sender that follows Standard Webhooks. @throws WebhookInboxError `ERR_OPTION` */
+export function standardWebhook<Payload = unknown>(
+  options: FetchWebhookOptions<ProviderDelivery<'standard-webhooks', Payload>>,
+): FetchHandler {
+  return providerWebhook({ ...options, provider: standardWebhooks })
 }
 
 /** A fetch handler for any provider of the catalogue, or for an entry of yours. @throws WebhookInboxError `ERR_OPTION` */
 export function webhook<
   Name extends ProviderName | Provider,
   Webhook extends ClaimedDelivery = WebhookOf<Name>,
->(options: FetchWebhookOptions<Webhook> & { readonly provider: Name }): FetchHandler {
+>(options: FetchAnyWebhookOptions<Webhook> & { readonly provider: Name }): FetchHandler {
+  return providerWebhook({ ...options, provider: providerOf(options.provider) })
+}
+
+/** {@link webhook} for an entry: a bundle of it holds no other provider. @throws WebhookInboxError `ERR_OPTION` */
+export function providerWebhook<Webhook extends ClaimedDelivery = ClaimedDelivery>(
+  options: FetchAnyWebhookOptions<Webhook> & { readonly provider: Provider },
+): FetchHandler {
   const { path, ...receiverOptions } = { ...options }
   rejectUnknownOptions('webhook', { ...options }, [...receiverOptionNames, 'path'])
   if (typeof receiverOptions.handler !== 'function' && receiverOptions.queue !== true) {
@@ -49,7 +95,7 @@ export function webhook<
     )
   }
   const isOurs = pathMatcher(path)
-  const receiver = createReceiver(receiverOptions)
+  const receiver = createProviderReceiver(receiverOptions)
   return async (request) => {
     if (!isOurs(new URL(request.url).pathname)) return respond(request, refusalAnswer('not_found'))
     const receipt = await receiver.receive(
@@ -92,7 +138,7 @@ export async function readRequestBody(request: Request, maxBytes: number): Promi
   try {
     for (;;) {
       const { done, value } = await reader.read()
-      if (done) return { ok: true, bytes: joinBytes(chunks, length) }
+      if (done) return { ok: true, bytes: concatBytes(chunks) }
       length += value.length
       if (length > maxBytes) {
         await reader.cancel()
@@ -103,16 +149,4 @@ export async function readRequestBody(request: Request, maxBytes: number): Promi
   } catch {
     return { ok: false, code: 'body_incomplete' }
   }
-}
-
-function joinBytes(chunks: readonly Uint8Array[], length: number): Uint8Array {
-  const [only] = chunks
-  if (only !== undefined && chunks.length === 1) return only
-  const bytes = new Uint8Array(length)
-  let offset = 0
-  for (const chunk of chunks) {
-    bytes.set(chunk, offset)
-    offset += chunk.length
-  }
-  return bytes
 }

@@ -36,7 +36,8 @@ export interface OpenRequest {
   readonly key: DeliveryKey
   /** For events: what the delivery is called outside the store. */
   readonly ref: DeliveryRef
-  readonly fingerprint: string
+  /** Absent for an item of a batch. */
+  readonly fingerprint?: string
   /** The provider's shortest safe retention of completed ids. */
   readonly minRetentionMs: number
   readonly redeliverDead: boolean
@@ -263,7 +264,7 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
       token: randomToken(),
       leaseMs,
       mode: 'inline',
-      fingerprint,
+      ...(fingerprint === undefined ? {} : { fingerprint }),
       ...(event === undefined ? {} : { event }),
       ...(action === undefined ? {} : { action }),
       ...(policy.maxAttempts === undefined ? {} : { maxAttempts: policy.maxAttempts }),

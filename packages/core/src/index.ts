@@ -4,6 +4,7 @@ export type {
   AbortReason,
   ClaimedDelivery,
   Delivery,
+  DeliveryItem,
   DeliveryKey,
   DeliveryState,
   HeaderMap,
@@ -22,11 +23,16 @@ export {
   WebhookInboxError,
 } from './errors.ts'
 export {
+  type FetchAnyWebhookOptions,
   type FetchContext,
   type FetchHandler,
   type FetchWebhookOptions,
   githubWebhook,
+  providerWebhook,
   readRequestBody,
+  slackWebhook,
+  standardWebhook,
+  stripeWebhook,
   webhook,
 } from './fetch.ts'
 export type { GitHubDelivery, GitHubEvent, GitHubPayloads } from './github-delivery.ts'
@@ -59,26 +65,78 @@ export type {
   RetentionOptions,
   RetryOptions,
 } from './policy.ts'
-export { getProvider, type ProviderName, providers } from './providers/catalogue.ts'
-export type { ParseCode, VerifyCode } from './providers/interpret.ts'
-export type { FieldSource, HmacSignature, Provider, Source } from './providers/provider.ts'
+export {
+  getProvider,
+  jwtProviderNames,
+  type ProviderName,
+  providerNames,
+  providers,
+} from './providers/catalogue.ts'
+export { defineProvider } from './providers/define.ts'
+export type { ParseCode, ParsedItem } from './providers/parse.ts'
+export type {
+  AnswerValue,
+  Carrier,
+  Condition,
+  Content,
+  ContentCandidates,
+  ContentFunction,
+  DigestSignature,
+  Fact,
+  FieldSource,
+  FunctionSignature,
+  Handshake,
+  HmacSignature,
+  IdSource,
+  ItemParts,
+  ItemSource,
+  JwtSignature,
+  KeyRequest,
+  KeySource,
+  Provider,
+  PublicKeySignature,
+  PublicKeyText,
+  ReadableRequest,
+  SecretFormat,
+  SecretValue,
+  Signature,
+  SignatureFunction,
+  SignatureInput,
+  SignedRequest,
+  Source,
+  SuccessAnswer,
+  TextReader,
+  TextSource,
+  TimestampSource,
+  TokenSignature,
+  VerifyCode,
+} from './providers/provider.ts'
 export {
   type BodyResult,
+  createProviderReceiver,
   createReceiver,
   type Receipt,
   type Receiver,
   type ReceiverRequest,
 } from './receiver.ts'
 export {
+  type AnyEndpointOptions,
+  type AnyWebhookOptions,
   type DeliveryOf,
   type EndpointOptions,
   type Handler,
+  type ProviderReceiverOptions,
   type ReceiverOptions,
   receiverOptionNames,
   type StoreOrInbox,
   type WebhookOptions,
 } from './receiver-options.ts'
-export type { AnyWebhook, WebhookOf, WebhookRegistry } from './registry.ts'
+export type {
+  AnyWebhook,
+  ProviderDelivery,
+  WebhookOf,
+  WebhookRegistry,
+} from './registry.ts'
 export {
   type Answer,
   type RefusalCode,
@@ -91,7 +149,7 @@ export { type BackoffOptions, backoffMs } from './retry.ts'
 export type { ClaimedReceipt, Settlement } from './run.ts'
 export type { EncryptionOptions, UnsealCode } from './seal.ts'
 export type { Secret, SecretRequest } from './secret.ts'
-export { signatureHeaders } from './sign.ts'
+export { type SignMessage, signatureHeaders } from './sign.ts'
 export type {
   AttemptRecord,
   ClaimEntry,
@@ -111,7 +169,13 @@ export type {
   TakenDelivery,
   Watch,
 } from './store.ts'
-export { type Verification, type VerifyRequest, verify } from './verify.ts'
+export {
+  type Verification,
+  type VerifiedDelivery,
+  type VerifyRequest,
+  verify,
+  verifyProvider,
+} from './verify.ts'
 export {
   createWorker,
   type Worker,

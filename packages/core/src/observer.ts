@@ -45,7 +45,15 @@ export type ObserverEvent =
       readonly status: number
     }
   /** The signature holds. `secretIndex` tells which secret of the list matched, for rotation. */
-  | ({ readonly type: 'verified'; readonly secretIndex: number } & DeliveryRef)
+  | ({
+      readonly type: 'verified'
+      readonly secretIndex: number
+      /** Which attempt the sender says this is, and why: at most 64 visible characters. */
+      readonly retryNumber?: string
+      readonly retryReason?: string
+    } & DeliveryRef)
+  /** The sender has tested or confirmed the address; `name` says how. */
+  | { readonly type: 'handshake'; readonly provider: string; readonly name: string }
   /** The event is not on the allow-list, or is the sender's ping. */
   | ({ readonly type: 'ignored' | 'ping' } & DeliveryRef)
   | ({ readonly type: 'claimed'; readonly attempt: number; readonly fence: number } & DeliveryRef)

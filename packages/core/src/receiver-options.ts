@@ -3,11 +3,15 @@ import type { ClaimedDelivery, Delivery } from './delivery.ts'
 import { errorHook } from './error-log.ts'
 import { optionError, rejectUnknownOptions } from './errors.ts'
 import { type Inbox, inboxFor } from './inbox.ts'
-import { booleanOption, functionOption, sizeOption } from './options.ts'
+import { booleanOption, durationOption, functionOption, sizeOption } from './options.ts'
 import type { SettleBy } from './outcome.ts'
 import { checkStore, type PolicyOptions, policyOptionNames } from './policy.ts'
-import { type ProviderName, providerOf } from './providers/catalogue.ts'
-import type { Provider } from './providers/provider.ts'
+import type { ProviderName } from './providers/catalogue.ts'
+import { entryOf } from './providers/check.ts'
+import { placeholdersOf } from './providers/content.ts'
+import { signaturesOf } from './providers/keys.ts'
+import type { KeySource, Provider } from './providers/provider.ts'
+import { type PublicUrl, publicUrlOption } from './public-url.ts'
 import { type Secret, type SecretLookup, secretLookup } from './secret.ts'
 import type { Store } from './store.ts'
 
@@ -41,21 +45,53 @@ export type WebhookOptions<
   Webhook extends ClaimedDelivery = ClaimedDelivery,
 > = EndpointOptions<Context, Webhook> & StoreOrInbox
 
-/** {@link WebhookOptions} and the provider. */
+/** {@link WebhookOptions} for any provider: of some a public key proves the request, and no secret is needed. */
+export type AnyWebhookOptions<
+  Context = unknown,
+  Webhook extends ClaimedDelivery = ClaimedDelivery,
+> = AnyEndpointOptions<Context, Webhook> & StoreOrInbox
+
+/** {@link AnyWebhookOptions} and the provider. */
 export type ReceiverOptions<
   Context = unknown,
   Webhook extends ClaimedDelivery = ClaimedDelivery,
-> = WebhookOptions<Context, Webhook> & {
+> = AnyWebhookOptions<Context, Webhook> & {
   /** A name from the catalogue, or an entry. */
   readonly provider: ProviderName | Provider
 }
+
+/** {@link ReceiverOptions} with an entry, not a name: nothing else of the catalogue is needed. */
+export type ProviderReceiverOptions<
+  Context = unknown,
+  Webhook extends ClaimedDelivery = ClaimedDelivery,
+> = AnyWebhookOptions<Context, Webhook> & { readonly provider: Provider }
 
 /** What belongs to one endpoint. */
 export interface EndpointOptions<
   Context = unknown,
   Webhook extends ClaimedDelivery = ClaimedDelivery,
-> {
+> extends AnyEndpointOptions<Context, Webhook> {
   readonly secret: Secret
+}
+
+/** {@link EndpointOptions} for any provider. */
+export interface AnyEndpointOptions<
+  Context = unknown,
+  Webhook extends ClaimedDelivery = ClaimedDelivery,
+> {
+  /** Required, except where the sender's own public key proves a request. */
+  readonly secret?: Secret
+  /**
+   * The address that the sender was given, for senders that sign it (Twilio, Square, HubSpot …): behind a proxy no
+   * request shows it. An origin, or an address with the path; the query is the request's. Required for those senders.
+   */
+  readonly publicUrl?: string
+  /** How far the time of a signature may be from now, in both directions. @default what the provider says */
+  readonly toleranceMs?: number
+  /** What the sender repeats when it confirms an address (Meta: `hub.verify_token`). Without it such requests get 403. */
+  readonly verifyToken?: string
+  /** Finds the public keys that a sender names (Plaid, AWS SNS …). @default fetched, where the sender publishes them */
+  readonly keys?: KeySource
   /** Tells two webhooks of one provider apart; part of the key. @default the provider's own header, or '' */
   readonly endpoint?: string
   /** Only these events run (`push`, `pull_request.opened`); others are answered 202 `ignored`. @default all */
@@ -105,6 +141,10 @@ export interface EndpointOptions<
 export const receiverOptionNames: readonly (keyof ReceiverOptions)[] = [
   'provider',
   'secret',
+  'publicUrl',
+  'toleranceMs',
+  'verifyToken',
+  'keys',
   'store',
   'inbox',
   'endpoint',
@@ -127,6 +167,11 @@ export interface ReceiverSettings {
   readonly provider: Provider
   readonly inbox: Inbox
   readonly lookUpSecret: SecretLookup
+  readonly publicUrl: PublicUrl | undefined
+  readonly toleranceMs: number | undefined
+  readonly verifyToken: string | undefined
+  readonly keys: KeySource | undefined
+  readonly ackDeadlineMs: number
   readonly endpoint: string | undefined
   readonly events: ReadonlySet<string> | undefined
   readonly maxBodyBytes: number
@@ -141,14 +186,18 @@ export interface ReceiverSettings {
   readonly retentionIsShort: boolean
 }
 
+/** How long a sender waits for an answer, where it does not say. */
+const usualAckDeadlineMs = 10_000
+const usualMaxBodyBytes = 1024 * 1024
+
 /** Checks the options once. @throws WebhookInboxError `ERR_OPTION` */
 export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
-  options: ReceiverOptions<Context, Webhook>,
+  options: ProviderReceiverOptions<Context, Webhook>,
 ): ReceiverSettings {
   if (typeof options !== 'object' || options === null) {
     throw optionError('createReceiver: pass an object: { provider, secret, store }.')
   }
-  const provider = providerOf(options.provider)
+  const provider = entryOf(options.provider)
   const where = `${provider.name} webhook`
   rejectUnknownOptions(where, options, receiverOptionNames)
   const lookUpSecret = secretLookup(where, provider, options.secret)
@@ -180,6 +229,7 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
     throw optionError(`${where}: "inFlight" must be 'accept' (202) or 'retry' (503).`)
   }
   functionOption(where, 'handler', options.handler)
+  functionOption(where, 'keys', options.keys)
   functionOption(where, 'settleBy', options.settleBy)
   functionOption(where, 'onError', onError)
   const queue = booleanOption(where, 'queue', options.queue)
@@ -191,10 +241,23 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
   return Object.freeze({
     provider,
     lookUpSecret,
+    publicUrl: publicUrlOf(where, provider, options.publicUrl),
+    toleranceMs:
+      options.toleranceMs === undefined
+        ? undefined
+        : durationOption(where, 'toleranceMs', options.toleranceMs, 300_000),
+    verifyToken: verifyTokenOf(where, provider, options.verifyToken),
+    keys: options.keys,
+    ackDeadlineMs: provider.ackDeadlineMs ?? usualAckDeadlineMs,
     inbox,
     endpoint,
     events: events === undefined ? undefined : new Set(events),
-    maxBodyBytes: sizeOption(where, 'maxBodyBytes', options.maxBodyBytes, provider.maxBodyBytes),
+    maxBodyBytes: sizeOption(
+      where,
+      'maxBodyBytes',
+      options.maxBodyBytes,
+      provider.maxBodyBytes ?? usualMaxBodyBytes,
+    ),
     inFlight: options.inFlight ?? (provider.retriesByItself ? 'retry' : 'accept'),
     settleBy: options.settleBy,
     redeliverDead: booleanOption(where, 'redeliverDead', options.redeliverDead),
@@ -208,7 +271,45 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
   })
 }
 
-function checkQueue(where: string, queue: boolean, options: ReceiverOptions<never, never>): void {
+function publicUrlOf(where: string, provider: Provider, value: unknown): PublicUrl | undefined {
+  const publicUrl = publicUrlOption(where, value)
+  if (publicUrl === undefined && signsUrl(provider)) {
+    throw optionError(
+      `${where}: ${provider.title ?? provider.name} signs the address that it was given, and behind a proxy no request shows it. Pass publicUrl: 'https://hooks.example.com', the origin of that address, or the whole address when the proxy changes its path.`,
+    )
+  }
+  return publicUrl
+}
+
+function signsUrl(provider: Provider): boolean {
+  return signaturesOf(provider).some((signature) => {
+    if (signature.scheme === 'jwt') return signature.urlHash !== undefined
+    if (signature.scheme === 'token') return false
+    if (signature.signsUrl === true) return true
+    // A proxy changes the path too, but not always: the entry says so.
+    return (
+      'content' in signature &&
+      typeof signature.content === 'string' &&
+      placeholdersOf(signature.content).includes('url')
+    )
+  })
+}
+
+function verifyTokenOf(where: string, provider: Provider, value: unknown): string | undefined {
+  if (value === undefined) return undefined
+  if (provider.handshakes?.some(({ token }) => token !== undefined) !== true)
+    throw optionError(`${where}: "verifyToken" has no meaning for ${provider.name}: leave it out.`)
+  if (typeof value === 'string' && value.trim() !== '') return value
+  throw optionError(
+    `${where}: "verifyToken" is blank or no text. Pass the token that you typed into the sender's form, for instance verifyToken: process.env.VERIFY_TOKEN (is it set?).`,
+  )
+}
+
+function checkQueue(
+  where: string,
+  queue: boolean,
+  options: ProviderReceiverOptions<never, never>,
+): void {
   if (!queue) {
     if (options.orderKey === undefined) return
     throw optionError(
@@ -228,7 +329,7 @@ function checkQueue(where: string, queue: boolean, options: ReceiverOptions<neve
   }
 }
 
-function inboxOf(where: string, options: ReceiverOptions<never, never>): Inbox {
+function inboxOf(where: string, options: ProviderReceiverOptions<never, never>): Inbox {
   const { inbox, store, onError } = options
   if (inbox === undefined) {
     checkStore(where, store)

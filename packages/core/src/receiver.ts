@@ -2,29 +2,45 @@
 import { backend } from '#crypto'
 import type { Claim } from './claim.ts'
 import { toHex, utf8 } from './crypto/bytes.ts'
-import type { HmacKey } from './crypto/types.ts'
 import { timedOut, withDeadline } from './deadline.ts'
 import type { ClaimedDelivery, Delivery, DeliveryKey, HeaderMap } from './delivery.ts'
 import { optionError, WebhookInboxError } from './errors.ts'
 import { type HeadersInput, toHeaderMap } from './headers.ts'
 import type { Inbox, QueuedWork } from './inbox.ts'
+import { openItems } from './items.ts'
 import type { DeliveryRef } from './observer.ts'
 import { bytesOption } from './options.ts'
+import { providerOf } from './providers/catalogue.ts'
+import { decodeBody } from './providers/decode.ts'
+import { type Readable, readField } from './providers/fields.ts'
 import {
-  headersToStore,
-  type ParsedRequest,
-  parseRequest,
-  signatureOf,
-  verifySignature,
-} from './providers/interpret.ts'
-import type { Provider } from './providers/provider.ts'
-import { type Handler, type ReceiverOptions, readReceiverOptions } from './receiver-options.ts'
+  answerHandshake,
+  type HandshakeResult,
+  handshakeMethods,
+  hasUnsignedPost,
+} from './providers/handshake.ts'
+import { interpret } from './providers/interpret.ts'
+import { headersToStore, type ParsedItem, type ParsedRequest } from './providers/parse.ts'
+import type { FieldSource, Provider } from './providers/provider.ts'
+import { hasSignature } from './providers/signature.ts'
+import {
+  type Handler,
+  type ProviderReceiverOptions,
+  type ReceiverOptions,
+  readReceiverOptions,
+} from './receiver-options.ts'
 import {
   type Answer,
+  copiesAnswer,
   copyAnswer,
+  doneAnswer,
+  handshakeAnswer,
   ignoredAnswer,
   type RefusalCode,
   refusalAnswer,
+  stopHeaders,
+  successAs,
+  withHeaders,
 } from './response.ts'
 import {
   type ClaimedReceipt,
@@ -32,8 +48,11 @@ import {
   createRun,
   idempotencySeed,
   isClaimedDelivery,
+  type RunAnswers,
+  type RunInput,
   runHandler,
 } from './run.ts'
+import type { SecretKeys } from './secret.ts'
 
 /** The bytes of a body, or why they cannot be had. */
 export type BodyResult =
@@ -73,6 +92,8 @@ export type Receipt<Webhook extends ClaimedDelivery = ClaimedDelivery> =
         | 'lost'
         | 'ignored'
         | 'ping'
+        | 'handshake'
+      /** Empty for a handshake. */
       readonly deliveryId: string
       readonly answer: Answer
     }
@@ -93,62 +114,123 @@ export function createReceiver<
   Context = unknown,
   Webhook extends ClaimedDelivery = ClaimedDelivery,
 >(options: ReceiverOptions<Context, Webhook>): Receiver<Context, Webhook> {
+  if (typeof options !== 'object' || options === null)
+    throw optionError('createReceiver: pass an object: { provider, secret, store }.')
+  return createProviderReceiver({ ...options, provider: providerOf(options.provider) })
+}
+
+/**
+ * {@link createReceiver} for an entry: a bundle of it holds no other provider.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function createProviderReceiver<
+  Context = unknown,
+  Webhook extends ClaimedDelivery = ClaimedDelivery,
+>(options: ProviderReceiverOptions<Context, Webhook>): Receiver<Context, Webhook> {
   const settings = readReceiverOptions(options)
   const { handler } = options
-  const { provider, inbox, lookUpSecret } = settings
+  const { provider, inbox, lookUpSecret, verifyToken, keys, toleranceMs } = settings
+  const methods = handshakeMethods(provider)
+  const refusing = { stopStatuses: provider.stopStatuses, methods }
+  const mayBeUnsigned = hasUnsignedPost(provider)
   const { observer } = inbox
   if (settings.retentionIsShort)
     observer({ type: 'warning', code: 'retention_short', provider: provider.name })
 
   function refuse(code: RefusalCode): Receipt<Webhook> {
-    const answer = refusalAnswer(code)
+    const answer = refusalAnswer(code, refusing)
     observer({ type: 'refused', provider: provider.name, code, status: answer.status })
     return { status: 'refused', code, answer }
+  }
+
+  /** An answer of ours in place of a run. */
+  function answered(
+    status: Exclude<Receipt['status'], 'claimed' | 'refused'>,
+    deliveryId: string,
+    answer: Answer,
+  ): Receipt<Webhook> {
+    const headers = status === 'dead' ? stopHeaders(provider) : undefined
+    return { status, deliveryId, answer: withHeaders(successAs(provider, answer), headers) }
+  }
+
+  function handshaken(result: HandshakeResult): Receipt<Webhook> {
+    if (result.status === 'refused') return refuse('handshake_refused')
+    const { answer } = result
+    observer({ type: 'handshake', provider: provider.name, name: answer.name })
+    return { status: 'handshake', deliveryId: '', answer: handshakeAnswer(answer) }
   }
 
   async function receive(request: ReceiverRequest, context: Context): Promise<Receipt<Webhook>> {
     const receivedAt = new Date()
     const headers = toHeaderMap(request.headers)
+    const url = settings.publicUrl?.(request.url) ?? request.url
+    const unsigned = { isSigned: false, verifyToken } as const
+    if (methods.includes(request.method)) {
+      const readable = { method: request.method, headers, url, payload: undefined }
+      const secret = (await lookUp(request, headers))?.[0]?.text
+      const result = await answerHandshake(provider, readable, { ...unsigned, secret })
+      if (result !== undefined) return handshaken(result)
+    }
     if (request.method !== 'POST') return refuse('method_not_allowed')
     const encoding = headers['content-encoding']?.trim().toLowerCase()
     if (encoding !== undefined && encoding !== '' && encoding !== 'identity')
       return refuse('content_encoding_unsupported')
     if (Number(headers['content-length'] ?? 0) > settings.maxBodyBytes)
       return refuse('body_too_large')
-    if (signatureOf(provider, headers) === undefined) return refuse('signature_missing')
+    const isSigned = hasSignature(provider, headers, url)
+    if (!isSigned && !mayBeUnsigned) return refuse('signature_missing')
 
     const body = await readBody(request.body)
     if (!body.ok) return refuse(body.code)
     const rawBody = bytesOption('receive', 'body', body.bytes)
 
-    // No longer than the sender waits: a look-up that hangs must not keep requests and their bodies for ever.
-    const lookUp = await withDeadline(
-      () => lookUpSecret({ method: request.method, url: request.url, headers }),
-      provider.ackDeadlineMs,
-    )
-    if (!lookUp.ok) {
-      settings.onError(lookUp.error === timedOut ? secretTimedOut() : lookUp.error)
-      return refuse('secret_unavailable')
+    if (!isSigned) {
+      const { payload } = decodeBody(provider, headers, rawBody)
+      const readable = { method: 'POST', headers, url, payload }
+      const result = await answerHandshake(provider, readable, { ...unsigned, secret: undefined })
+      return result === undefined ? refuse('signature_missing') : handshaken(result)
     }
-    const keys = lookUp.value
-    const matched = await verifySignature(provider, keys, headers, rawBody)
-    if (typeof matched === 'string') return refuse(matched)
-    const key = keys[matched]
-    const parsed = parseRequest(provider, headers, rawBody)
-    if (typeof parsed === 'string') return refuse(parsed)
-    if (key === undefined) return refuse('signature_mismatch')
+
+    const secrets = await lookUp(request, headers)
+    if (secrets === undefined) return refuse('secret_unavailable')
+    const signed = {
+      method: request.method,
+      url,
+      headers,
+      body: rawBody,
+      nowMs: receivedAt.getTime(),
+    }
+    const found = await interpret(provider, secrets, signed, { keys, toleranceMs, verifyToken })
+    if (found.status === 'refused') return refuse(found.code)
+    if (found.status === 'handshake') return handshaken(found.result)
+    const { parsed, digest, secretIndex } = found
 
     const outer = isClaimedDelivery(request.claimed) ? request.claimed : undefined
+    const secret = secrets[secretIndex]?.text ?? ''
     return admit(
-      { receivedAt, headers, rawBody, parsed, key, secretIndex: matched, outer },
+      { receivedAt, headers, url, rawBody, parsed, digest, secret, secretIndex, outer },
       context,
     )
+  }
+
+  // No longer than the sender waits: a look-up that hangs must not keep requests and their bodies for ever.
+  async function lookUp(
+    { method, url }: ReceiverRequest,
+    headers: HeaderMap,
+  ): Promise<SecretKeys | undefined> {
+    const answer = await withDeadline(
+      () => lookUpSecret({ method, url, headers }),
+      settings.ackDeadlineMs,
+    )
+    if (answer.ok) return answer.value
+    settings.onError(answer.error === timedOut ? secretTimedOut() : answer.error)
+    return undefined
   }
 
   function secretTimedOut(): WebhookInboxError {
     return new WebhookInboxError(
       'ERR_SECRET_UNAVAILABLE',
-      `${provider.name} webhook: the "secret" function did not answer within ${provider.ackDeadlineMs} ms, the time that the sender waits.`,
+      `${provider.name} webhook: the "secret" function did not answer within ${settings.ackDeadlineMs} ms, the time that the sender waits.`,
     )
   }
 
@@ -169,9 +251,12 @@ export function createReceiver<
 
   // From here on the request is the provider's.
   async function admit(verified: Verified, context: Context): Promise<Receipt<Webhook>> {
-    const { parsed, rawBody, outer } = verified
-    const digest = toHex(await backend.digest('SHA-256', rawBody))
-    const key = await keyOf(verified, digest)
+    const { parsed, headers, url, digest, outer } = verified
+    const { payload, deliveryId } = parsed
+    const from: Readable = { headers, url, payload }
+    const retryNumber = textOf(provider.retryNumber, from)
+    const retryReason = textOf(provider.retryReason, from)
+    const key = await keyOf(verified)
     const ref: DeliveryRef = {
       provider: provider.name,
       endpoint: key.endpoint,
@@ -179,7 +264,13 @@ export function createReceiver<
       event: parsed.event,
       ...(parsed.action === undefined ? {} : { action: parsed.action }),
     }
-    observer({ type: 'verified', secretIndex: verified.secretIndex, ...ref })
+    observer({
+      type: 'verified',
+      secretIndex: verified.secretIndex,
+      ...(retryNumber === undefined ? {} : { retryNumber }),
+      ...(retryReason === undefined ? {} : { retryReason }),
+      ...ref,
+    })
     if (!parsed.readable) observer({ type: 'warning', code: 'payload_unreadable', ...ref })
     if (
       provider.endpoint !== undefined &&
@@ -190,17 +281,17 @@ export function createReceiver<
       observer({ type: 'warning', code: 'endpoint_missing', ...ref })
     }
     if (!isWanted(parsed)) {
-      const status = provider.pingEvents.includes(parsed.event) ? 'ping' : 'ignored'
+      // A list without events only tests the connection.
+      const isPing = isPingEvent(parsed.event) || parsed.items?.length === 0
+      const status = isPing ? 'ping' : 'ignored'
       observer({ type: status, ...ref })
-      return {
-        status,
-        deliveryId: parsed.deliveryId,
-        answer: ignoredAnswer(status, parsed.deliveryId),
-      }
+      return answered(status, deliveryId, ignoredAnswer(status, deliveryId))
     }
 
     if (outer !== undefined && isSameKey(outer.key, key))
       return runWith(createInnerRun(outer), context)
+    if (parsed.items !== undefined && !settings.queue)
+      return admitItems(verified, parsed.items, key, ref, context)
 
     const opened = await inbox.open({
       key,
@@ -210,7 +301,6 @@ export function createReceiver<
       redeliverDead: settings.redeliverDead,
       ...(settings.queue ? { queued: queuedWork(verified, key, ref) } : {}),
     })
-    const { deliveryId } = parsed
     switch (opened.status) {
       case 'unavailable':
         return refuse('store_unavailable')
@@ -223,37 +313,69 @@ export function createReceiver<
           // A 2xx would complete the claim around this one.
           inFlight: outer === undefined ? (settings.queue ? 'accept' : settings.inFlight) : 'retry',
         } as const
-        return { status: opened.status, deliveryId, answer: copyAnswer(copy, deliveryId) }
+        return answered(opened.status, deliveryId, copyAnswer(copy, deliveryId))
       }
       case 'waiting': {
         const copy = { state: opened.status, retryInMs: opened.retryInMs } as const
-        return { status: opened.status, deliveryId, answer: copyAnswer(copy, deliveryId) }
+        return answered(opened.status, deliveryId, copyAnswer(copy, deliveryId))
       }
       default:
-        return {
-          status: opened.status,
-          deliveryId,
-          answer: copyAnswer({ state: opened.status }, deliveryId),
-        }
+        return answered(opened.status, deliveryId, copyAnswer({ state: opened.status }, deliveryId))
     }
   }
 
-  function isWanted({ event, action }: ParsedRequest): boolean {
-    if (settings.events === undefined) return !provider.pingEvents.includes(event)
+  async function admitItems(
+    verified: Verified,
+    items: readonly ParsedItem[],
+    key: DeliveryKey,
+    ref: DeliveryRef,
+    context: Context,
+  ): Promise<Receipt<Webhook>> {
+    const opened = await openItems({
+      inbox,
+      batch: { key, ref },
+      items: items.filter(isWantedItem),
+      minRetentionMs: provider.retentionMs,
+      redeliverDead: settings.redeliverDead,
+      onError: settings.onError,
+    })
+    if (opened.status === 'unavailable') return refuse('store_unavailable')
+    const { deliveryId } = ref
+    if (opened.status === 'copies') {
+      const status = opened.busyMs === undefined ? 'completed' : 'processing'
+      return answered(status, deliveryId, copiesAnswer(opened.busyMs, deliveryId))
+    }
+    const { items: claims } = opened
+    return start(verified, key, ref, claims.claim, context, claims)
+  }
+
+  function isWanted(parsed: ParsedRequest): boolean {
+    const { event, action, items } = parsed
+    if (items !== undefined) return items.some(isWantedItem)
+    if (settings.events === undefined) return !isPingEvent(event)
     return (
       settings.events.has(event) ||
       (action !== undefined && settings.events.has(`${event}.${action}`))
     )
   }
 
-  async function keyOf({ parsed, key }: Verified, digest: string): Promise<DeliveryKey> {
+  function isWantedItem({ event }: ParsedItem): boolean {
+    return settings.events?.has(event) ?? !isPingEvent(event)
+  }
+
+  function isPingEvent(event: string): boolean {
+    return provider.pingEvents?.includes(event) === true
+  }
+
+  async function keyOf({ parsed, digest, secret }: Verified): Promise<DeliveryKey> {
     if (!settings.replayGuard) {
       const endpoint = settings.endpoint ?? parsed.endpoint ?? ''
       return { provider: provider.name, endpoint, deliveryId: parsed.deliveryId }
     }
     // The scope tells tenants apart that share an endpoint; no header may take part in it.
+    const own = await backend.importHmacKey('SHA-256', utf8(secret))
     const scope = toHex(
-      await backend.hmac(provider.signature.hash, key, utf8('webhook-inbox replay guard')),
+      await backend.hmac('SHA-256', own, utf8('webhook-inbox replay guard')),
     ).slice(0, 16)
     return {
       provider: provider.name,
@@ -268,6 +390,7 @@ export function createReceiver<
     ref: DeliveryRef,
     claim: Claim,
     context: Context,
+    items?: RunInput['items'],
   ): Promise<Receipt<Webhook>> {
     const receipt = createRun<Webhook>({
       settings,
@@ -276,6 +399,7 @@ export function createReceiver<
       ref,
       claim,
       keySeed: await idempotencySeed(key),
+      items,
     })
     return runWith(receipt, context)
   }
@@ -323,7 +447,12 @@ export function createReceiver<
     receipt: ClaimedReceipt<Webhook>,
     context: Context,
   ): Receipt<Webhook> | Promise<Receipt<Webhook>> {
-    return handler === undefined ? receipt : runHandler(handler, receipt, context, settings.onError)
+    return handler === undefined ? receipt : runHandler(handler, receipt, context, answers)
+  }
+
+  const answers: RunAnswers = {
+    onError: settings.onError,
+    doneAnswer: (state, deliveryId) => successAs(provider, doneAnswer(state, deliveryId)),
   }
 
   return Object.freeze({ provider, inbox, handler, receive })
@@ -339,6 +468,12 @@ function isLine(order: unknown): order is string {
   )
 }
 
+function textOf(source: FieldSource | undefined, from: Readable): string | undefined {
+  const text = source === undefined ? undefined : readField(source, from)
+  // The observer hears words, not what a stranger may have put there.
+  return text !== undefined && /^[\x21-\x7e]{1,64}$/.test(text) ? text : undefined
+}
+
 function isSameKey(a: DeliveryKey, b: DeliveryKey): boolean {
   return a.provider === b.provider && a.endpoint === b.endpoint && a.deliveryId === b.deliveryId
 }
@@ -346,10 +481,14 @@ function isSameKey(a: DeliveryKey, b: DeliveryKey): boolean {
 interface Verified {
   readonly receivedAt: Date
   readonly headers: HeaderMap
+  /** The public address, where it is known. */
+  readonly url: string
   readonly rawBody: Uint8Array
   readonly parsed: ParsedRequest
+  /** Hex SHA-256 of the raw body. */
+  readonly digest: string
   /** The secret that matched. */
-  readonly key: HmacKey
+  readonly secret: string
   readonly secretIndex: number
   /** What the request has claimed already. */
   readonly outer: ClaimedDelivery | undefined

@@ -16,3 +16,10 @@ export type AnyWebhook = WebhookRegistry[keyof WebhookRegistry]
 export type WebhookOf<Name> = Name extends keyof WebhookRegistry
   ? WebhookRegistry[Name]
   : ClaimedDelivery
+
+/** A claimed delivery whose payload has a type of yours, for instance `ProviderDelivery<'stripe', Stripe.Event>`. */
+export type ProviderDelivery<
+  Name extends string,
+  Payload = unknown,
+  Event extends string = string,
+> = ClaimedDelivery<Payload, Event> & { readonly provider: Name }

@@ -1,4 +1,6 @@
 /** The one place that knows HTTP answers: from what became of a request to status, headers and body. */
+import type { HandshakeAnswer } from './providers/handshake.ts'
+import type { Provider } from './providers/provider.ts'
 
 /** An HTTP answer in plain values; every adapter writes it in its own way. */
 export interface Answer {
@@ -22,6 +24,14 @@ const refusals = {
     401,
     'The signature does not match the body. Is the secret the same on both sides?',
   ],
+  timestamp_missing: [401, 'The request carries no time of its signature.'],
+  timestamp_invalid: [401, 'The time of the signature is not readable.'],
+  timestamp_out_of_tolerance: [
+    401,
+    'The signature is too old or too far ahead. Is the clock of this server right?',
+  ],
+  handshake_refused: [403, 'The verify token is not the one that was agreed on.'],
+  key_unavailable: [503, "The sender's public key could not be had. Send the request again later."],
   delivery_id_missing: [400, 'The request carries no delivery id.'],
   delivery_id_invalid: [400, 'The delivery id is not usable.'],
   event_missing: [400, 'The request names no event.'],
@@ -46,6 +56,7 @@ export type RunProblemCode =
   | 'claim_lost'
   | 'transaction_rolled_back'
   | 'completion_unknown'
+  | 'items_unfinished'
 
 const runProblems = {
   handler_failed: 'The delivery was not processed. It may be sent again.',
@@ -54,12 +65,14 @@ const runProblems = {
   claim_lost:
     'The delivery was taken over while it was processed. Send it again to learn its state.',
   transaction_rolled_back: 'The delivery was not processed. It may be sent again.',
+  items_unfinished: 'Not every event of the request was processed. Send it again.',
   completion_unknown: 'The outcome could not be read. Send the delivery again to learn its state.',
 } as const satisfies Record<RunProblemCode, string>
 
 const titles: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
+  403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
   413: 'Content Too Large',
@@ -72,15 +85,70 @@ const titles: Readonly<Record<number, string>> = {
 /** Seconds a sender is asked to wait when nothing better is known. */
 const defaultRetryAfterMs = 1000
 
-export function refusalAnswer(code: RefusalCode): Answer {
-  const [status, detail] = refusals[code]
+export function refusalAnswer(code: RefusalCode, provider?: RefusingProvider): Answer {
+  const [usual, detail] = refusals[code]
+  // A wrong secret or clock can be mended here: the sender must not give up because of it.
+  const status =
+    mendable.has(code) && provider?.stopStatuses?.includes(usual) === true ? 503 : usual
   const extra: Record<string, string> =
     status === 405
-      ? { allow: 'POST' }
+      ? { allow: ['POST', ...(provider?.methods ?? [])].join(', ') }
       : status === 503
         ? { 'retry-after': retryAfter(defaultRetryAfterMs) }
         : {}
   return problem(status, code, detail, 'refused', extra)
+}
+
+/** What a refusal has to know of a provider. */
+export interface RefusingProvider {
+  readonly stopStatuses?: readonly number[] | undefined
+  /** Methods of handshakes, beside POST. */
+  readonly methods?: readonly string[]
+}
+
+const mendable: ReadonlySet<RefusalCode> = new Set([
+  'signature_missing',
+  'signature_mismatch',
+  'timestamp_missing',
+  'timestamp_invalid',
+  'timestamp_out_of_tolerance',
+])
+
+/** The header that ends the sender's retries. */
+export function stopHeaders({
+  stopHeader,
+}: Pick<Provider, 'stopHeader'>): Readonly<Record<string, string>> | undefined {
+  return stopHeader === undefined ? undefined : { [stopHeader[0]]: stopHeader[1] }
+}
+
+export function withHeaders(
+  answer: Answer,
+  headers: Readonly<Record<string, string>> | undefined,
+): Answer {
+  return headers === undefined ? answer : { ...answer, headers: { ...answer.headers, ...headers } }
+}
+
+/** An answer of ours to a success, as the sender wants it. */
+export function successAs({ success: wanted }: Pick<Provider, 'success'>, answer: Answer): Answer {
+  if (wanted === undefined || answer.status < 200 || answer.status >= 300) return answer
+  const { 'content-type': _ours, ...headers } = answer.headers
+  const { status, body = '', contentType } = wanted
+  return {
+    status,
+    headers: contentType === undefined ? headers : { ...headers, 'content-type': contentType },
+    body,
+  }
+}
+
+export function handshakeAnswer({ status, headers, body }: HandshakeAnswer): Answer {
+  return { status, headers: { ...headers, [statusHeader]: 'handshake' }, body }
+}
+
+/** The answer to a request whose events are all known; `busyMs` where one of them is not done. */
+export function copiesAnswer(busyMs: number | undefined, deliveryId: string): Answer {
+  return busyMs === undefined
+    ? success(200, 'completed', deliveryId)
+    : comeBack('processing', deliveryId, busyMs)
 }
 
 /** The answer to a copy, by the state that the store reported. */
@@ -122,7 +190,12 @@ export function runProblemAnswer(
 
 /** An answer as a web-standard response. */
 export function toResponse(answer: Answer): Response {
-  return new Response(answer.body, { status: answer.status, headers: answer.headers })
+  const { status, headers, body } = answer
+  return new Response(isBodiless(status) ? null : body, { status, headers })
+}
+
+function isBodiless(status: number): boolean {
+  return status === 204 || status === 304
 }
 
 function success(status: 200 | 202, state: string, deliveryId: string): Answer {

@@ -2,13 +2,13 @@
 import { backend } from '#crypto'
 import type { Claim } from './claim.ts'
 import { toHex, utf8 } from './crypto/bytes.ts'
-import type { ClaimedDelivery, Delivery, DeliveryKey } from './delivery.ts'
+import type { ClaimedDelivery, Delivery, DeliveryItem, DeliveryKey } from './delivery.ts'
 import { isPermanentError, optionError } from './errors.ts'
 import type { DeliveryRef } from './observer.ts'
 import { isSettleAs, type RunEnd, type SettleAs, settleAs } from './outcome.ts'
-import { headersToStore } from './providers/interpret.ts'
+import { headersToStore } from './providers/parse.ts'
 import type { Handler, ReceiverSettings } from './receiver-options.ts'
-import { type Answer, doneAnswer, runProblemAnswer } from './response.ts'
+import { type Answer, runProblemAnswer, stopHeaders, withHeaders } from './response.ts'
 
 /** A delivery to be run now, by the caller, who then settles it. */
 export interface ClaimedReceipt<Webhook extends ClaimedDelivery = ClaimedDelivery> {
@@ -27,6 +27,8 @@ export interface Settlement {
   readonly state: 'completed' | 'failed' | 'dead' | 'lost' | 'processing'
   /** Send this in place of the handler's own answer. */
   readonly replace?: Answer
+  /** Set these on the handler's own answer. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** What a run is made of. */
@@ -38,6 +40,8 @@ export interface RunInput {
   readonly claim: Claim
   /** Start of every idempotency key of this delivery. */
   readonly keySeed: string
+  /** Of a request that holds several events: those that are new, and whether one of all is not done. */
+  readonly items?: { readonly list: readonly DeliveryItem[]; unfinished(): boolean } | undefined
 }
 
 const claimedDeliveries = new WeakSet<object>()
@@ -68,13 +72,15 @@ export function claimedDelivery({
   key,
   claim,
   keySeed,
+  items,
   onFail,
-}: Pick<RunInput, 'delivery' | 'key' | 'claim' | 'keySeed'> & {
+}: Pick<RunInput, 'delivery' | 'key' | 'claim' | 'keySeed' | 'items'> & {
   onFail(error: unknown, retryable: boolean): void
 }): ClaimedDelivery {
   const webhook: ClaimedDelivery = {
     ...delivery,
     key,
+    ...(items === undefined ? {} : { items: items.list }),
     attempt: claim.attempt,
     fence: claim.hold.fence,
     signal: claim.signal,
@@ -97,7 +103,7 @@ export async function idempotencySeed(key: DeliveryKey): Promise<string> {
 export function createRun<Webhook extends ClaimedDelivery>(
   input: RunInput,
 ): ClaimedReceipt<Webhook> {
-  const { settings, delivery, key, ref, claim, keySeed } = input
+  const { settings, delivery, key, ref, claim, keySeed, items } = input
   const { provider } = settings
   const { observer } = settings.inbox
   const { attempt } = claim
@@ -112,6 +118,7 @@ export function createRun<Webhook extends ClaimedDelivery>(
     key,
     claim,
     keySeed,
+    items,
     onFail(error, retryable) {
       failure = { retryable }
       if (error !== undefined) settings.onError(error)
@@ -143,6 +150,8 @@ export function createRun<Webhook extends ClaimedDelivery>(
         replace: runProblemAnswer(503, 'completion_unknown', 'processing'),
       }
     }
+    if (items?.unfinished() === true)
+      return { state: 'failed', replace: runProblemAnswer(503, 'items_unfinished', 'failed') }
     observer({ type: 'completed', attempt, durationMs, ...ref })
     return { state: 'completed' }
   }
@@ -191,7 +200,7 @@ export function createRun<Webhook extends ClaimedDelivery>(
 
   async function settleOnce(end: RunEnd | 'timeout'): Promise<Settlement> {
     const durationMs = performance.now() - startedAtMs
-    if (durationMs > provider.ackDeadlineMs)
+    if (durationMs > settings.ackDeadlineMs)
       observer({ type: 'warning', code: 'ack_deadline_passed', ...ref })
     if (end === 'timeout') {
       const state = await failed('run_timeout', false)
@@ -204,10 +213,15 @@ export function createRun<Webhook extends ClaimedDelivery>(
       observer({ type: 'no_handler', status: end.status, ...ref })
     const code = failure !== undefined ? 'handler_failed' : `status_${end.status}`
     const state = await failed(code, decision === 'dead')
+    // Items that are in hand elsewhere, or have failed on their own, must come again.
+    if (decision === 'dead' && items?.unfinished() === true)
+      return { state, replace: runProblemAnswer(503, 'items_unfinished', state) }
+    const headers = state === 'dead' ? stopHeaders(provider) : undefined
     // A 2xx would end the sender's retries although the work is not done.
-    if (end.status >= 400 || state === 'completed') return { state }
+    if (end.status >= 400 || state === 'completed')
+      return headers === undefined ? { state } : { state, headers }
     return decision === 'dead'
-      ? { state, replace: runProblemAnswer(422, 'handler_rejected', state) }
+      ? { state, replace: withHeaders(runProblemAnswer(422, 'handler_rejected', state), headers) }
       : { state, replace: runProblemAnswer(503, 'handler_failed', state) }
   }
 
@@ -231,12 +245,18 @@ export function createRun<Webhook extends ClaimedDelivery>(
   }
 }
 
+/** What a run without a route is answered with. */
+export interface RunAnswers {
+  readonly onError: (error: unknown) => void
+  doneAnswer(state: 'completed' | 'processing', deliveryId: string): Answer
+}
+
 /** Runs a handler that owns the outcome: its promise decides, not a status. */
 export async function runHandler<Context, Webhook extends ClaimedDelivery>(
   handler: Handler<Context, Webhook>,
   receipt: ClaimedReceipt<Webhook>,
   context: Context,
-  onError: (error: unknown) => void,
+  { onError, doneAnswer }: RunAnswers,
 ): Promise<{
   readonly status: Settlement['state']
   readonly deliveryId: string
@@ -254,7 +274,8 @@ export async function runHandler<Context, Webhook extends ClaimedDelivery>(
       // completeIn() had committed before the handler threw: the work is done.
       if (settlement.state === 'completed') return [settlement, doneAnswer('completed', deliveryId)]
       const code = status === 422 ? 'handler_rejected' : 'handler_failed'
-      return [settlement, runProblemAnswer(status, code, settlement.state)]
+      const answer = runProblemAnswer(status, code, settlement.state)
+      return [settlement, withHeaders(answer, settlement.headers)]
     }
     const settlement = await receipt.settle({ status: 200 })
     const known = settlement.state === 'processing' ? 'processing' : 'completed'

@@ -1,8 +1,8 @@
-import type { HmacKey } from './crypto/types.ts'
 import type { HeaderMap } from './delivery.ts'
 import { optionError, WebhookInboxError } from './errors.ts'
-import { importSecret } from './providers/interpret.ts'
+import { importSecret, type SecretKey, secretProblem, signaturesOf } from './providers/keys.ts'
 import type { Provider } from './providers/provider.ts'
+import { isKeyless } from './providers/signature.ts'
 
 /** What a secret function sees. The signature is not verified yet: trust none of it but to pick a secret. */
 export interface SecretRequest {
@@ -24,7 +24,7 @@ export type Secret =
   | ((request: SecretRequest) => OneOrMore | undefined | Promise<OneOrMore | undefined>)
 
 /** Secrets ready for use, in the order given. */
-export type SecretKeys = readonly HmacKey[]
+export type SecretKeys = readonly SecretKey[]
 
 export type SecretLookup = (request: SecretRequest) => Promise<SecretKeys>
 
@@ -47,44 +47,61 @@ export function secretLookup(where: string, provider: Provider, secret: unknown)
       }
       // null as well: what a database client gives for no row.
       if (found === undefined || found === null) return []
-      const problem = problemOf(found, true)
+      const problem = problemOf(provider, found, true)
       if (problem !== undefined) {
         throw new WebhookInboxError(
           'ERR_SECRET_UNAVAILABLE',
-          `${where}: the "secret" function returned ${problem}.`,
+          `${where}: the "secret" function returned a value that is ${problem}.`,
         )
       }
-      return importAll(provider, found)
+      return importAll(where, provider, found)
     }
   }
-  const problem = problemOf(secret, false)
+  if (secret === undefined && signaturesOf(provider).some(isKeyless)) return async () => []
+  const problem = problemOf(provider, secret, false)
   if (problem !== undefined) {
     throw optionError(
-      `${where}: "secret" is ${problem}. Pass the webhook's secret, for instance secret: process.env.WEBHOOK_SECRET (is it set?), a list of them while rotating, or a function that returns them.`,
+      `${where}: "secret" is ${problem}. Pass ${provider.secretIs ?? "the webhook's secret"}, for instance secret: process.env.WEBHOOK_SECRET (is it set?), a list of them while rotating, or a function that returns them.`,
     )
   }
   const fixed: unknown = Array.isArray(secret) ? [...secret] : secret
   let keys: Promise<SecretKeys> | undefined
   return () => {
-    keys ??= importAll(provider, fixed)
+    keys ??= importAll(where, provider, fixed)
     return keys
   }
 }
 
-async function importAll(provider: Provider, secret: unknown): Promise<SecretKeys> {
+async function importAll(where: string, provider: Provider, secret: unknown): Promise<SecretKeys> {
   const list: readonly unknown[] = Array.isArray(secret) ? secret : [secret]
-  return Promise.all(
-    list.filter((one) => typeof one === 'string').map((one) => importSecret(provider, one)),
-  )
+  try {
+    return await Promise.all(
+      list.filter((one) => typeof one === 'string').map((one) => importSecret(provider, one)),
+    )
+  } catch (error) {
+    throw new WebhookInboxError(
+      'ERR_SECRET_UNAVAILABLE',
+      `${where}: "secret" cannot be used as a key. Pass ${provider.secretIs ?? "the webhook's secret"}.`,
+      { cause: error },
+    )
+  }
 }
 
 // An empty string is a valid HMAC key, so a blank secret would accept anybody's signature.
-function problemOf(secret: unknown, allowEmptyList: boolean): string | undefined {
+function problemOf(
+  provider: Provider,
+  secret: unknown,
+  allowEmptyList: boolean,
+): string | undefined {
   if (secret === undefined || secret === null) return 'missing'
-  if (typeof secret === 'string') return secret.trim() === '' ? 'blank' : undefined
+  if (typeof secret === 'string')
+    return secret.trim() === '' ? 'blank' : secretProblem(provider, secret)
   if (!Array.isArray(secret)) return `of the wrong kind (${typeof secret})`
   if (secret.length === 0) return allowEmptyList ? undefined : 'an empty list'
-  return secret.some((one) => typeof one !== 'string' || one.trim() === '')
-    ? 'a list with a blank or wrong entry'
-    : undefined
+  for (const one of secret) {
+    if (typeof one !== 'string' || one.trim() === '') return 'a list with a blank or wrong entry'
+    const problem = secretProblem(provider, one)
+    if (problem !== undefined) return `a list with an entry that is ${problem}`
+  }
+  return undefined
 }

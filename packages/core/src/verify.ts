@@ -3,31 +3,49 @@ import { optionError } from './errors.ts'
 import { type HeadersInput, toHeaderMap } from './headers.ts'
 import { bytesOption } from './options.ts'
 import { type ProviderName, providerOf } from './providers/catalogue.ts'
-import {
-  type ParseCode,
-  parseRequest,
-  type VerifyCode,
-  verifySignature,
-} from './providers/interpret.ts'
-import type { Provider } from './providers/provider.ts'
+import { entryOf } from './providers/check.ts'
+import { decodeBody } from './providers/decode.ts'
+import { answerHandshake, type HandshakeResult, handshakeMethods } from './providers/handshake.ts'
+import { interpret } from './providers/interpret.ts'
+import type { ParseCode, ParsedItem } from './providers/parse.ts'
+import type { KeySource, Provider, VerifyCode } from './providers/provider.ts'
+import { hasSignature } from './providers/signature.ts'
+import { publicUrlOption } from './public-url.ts'
+import { type Answer, handshakeAnswer, refusalAnswer } from './response.ts'
 import { type Secret, secretLookup } from './secret.ts'
 
 export interface VerifyRequest {
   /** @default 'POST' */
   readonly method?: string
-  /** @default '' */
+  /** The address that the sender was given, where it signs it; {@link publicUrl} makes it of another. @default '' */
   readonly url?: string
   readonly headers: HeadersInput
-  /** The raw bytes as they came: never a parsed or re-serialised body. */
-  readonly body: Uint8Array
-  readonly secret: Secret
+  /** The raw bytes as they came: never a parsed or re-serialised body. @default empty */
+  readonly body?: Uint8Array
+  /** Required, except where the sender's own public key proves a request. */
+  readonly secret?: Secret
   /** The time to judge timestamps at. @default now */
   readonly now?: Date
+  readonly publicUrl?: string
+  readonly toleranceMs?: number
+  readonly verifyToken?: string
+  readonly keys?: KeySource
+}
+
+/** A verified delivery, not claimed: of several events all. */
+export interface VerifiedDelivery extends Delivery {
+  readonly items?: readonly ParsedItem[]
 }
 
 export type Verification =
-  | { readonly valid: true; readonly delivery: Delivery }
-  | { readonly valid: false; readonly code: VerifyCode | ParseCode }
+  /** `answer`: the request is a handshake, which wants this answer and no handler. */
+  | { readonly valid: true; readonly delivery: VerifiedDelivery; readonly answer?: Answer }
+  | {
+      readonly valid: false
+      readonly code: VerifyCode | ParseCode | 'handshake_refused'
+      /** An unsigned handshake: answer it, and believe nothing else of it. Or the refusal of one. */
+      readonly answer?: Answer
+    }
 
 /**
  * Checks a request's signature and reads the delivery out of it, without a store.
@@ -38,29 +56,72 @@ export async function verify(
   provider: ProviderName | Provider,
   request: VerifyRequest,
 ): Promise<Verification> {
-  const entry = providerOf(provider)
+  return verifyProvider(providerOf(provider), request)
+}
+
+/** {@link verify} for an entry: a bundle of it holds no other provider. */
+export async function verifyProvider(
+  provider: Provider,
+  request: VerifyRequest,
+): Promise<Verification> {
+  const entry = entryOf(provider)
   if (typeof request !== 'object' || request === null)
     throw optionError('verify: pass the request: verify(provider, { headers, body, secret }).')
+  const { method = 'POST', now = new Date(), keys, toleranceMs, verifyToken } = request
   const headers = toHeaderMap(request.headers)
-  const body = bytesOption('verify', 'body', request.body)
+  const body = bytesOption('verify', 'body', request.body ?? new Uint8Array())
   const lookUp = secretLookup('verify', entry, request.secret)
-  const keys = await lookUp({ method: request.method ?? 'POST', url: request.url ?? '', headers })
-  const matched = await verifySignature(entry, keys, headers, body)
-  if (typeof matched === 'string') return { valid: false, code: matched }
-  const parsed = parseRequest(entry, headers, body)
-  if (typeof parsed === 'string') return { valid: false, code: parsed }
+  const given = request.url ?? ''
+  const url = publicUrlOption('verify', request.publicUrl)?.(given) ?? given
+  const secrets = await lookUp({ method, url, headers })
+
+  const delivery: Omit<Delivery, 'event' | 'id'> = {
+    provider: entry.name,
+    endpoint: '',
+    action: undefined,
+    receivedAt: now,
+    headers,
+    rawBody: body,
+    payload: undefined,
+  }
+  const handshaken = (result: HandshakeResult, isGenuine: boolean): Verification => {
+    if (result.status === 'refused') {
+      const code = 'handshake_refused'
+      return { valid: false, code, answer: refusalAnswer(code) }
+    }
+    const answer = handshakeAnswer(result.answer)
+    if (!isGenuine) return { valid: false, code: 'signature_missing', answer }
+    return { valid: true, delivery: { ...delivery, id: '', event: result.answer.name }, answer }
+  }
+
+  if (method !== 'POST' && handshakeMethods(entry).includes(method)) {
+    const readable = { method, headers, url, payload: undefined }
+    const settings = { isSigned: false, verifyToken, secret: secrets[0]?.text }
+    const result = await answerHandshake(entry, readable, settings)
+    // Whoever knows the agreed token is the sender; without one anybody may ask.
+    if (result !== undefined) return handshaken(result, verifyToken !== undefined)
+  }
+  const signed = { method, url, headers, body, nowMs: now.getTime() }
+  const found = await interpret(entry, secrets, signed, { keys, toleranceMs, verifyToken })
+  if (found.status === 'handshake') return handshaken(found.result, true)
+  if (found.status === 'refused') {
+    if (hasSignature(entry, headers, url)) return { valid: false, code: found.code }
+    const { payload } = decodeBody(entry, headers, body)
+    const settings = { isSigned: false, verifyToken, secret: undefined }
+    const result = await answerHandshake(entry, { method, headers, url, payload }, settings)
+    return result === undefined ? { valid: false, code: found.code } : handshaken(result, false)
+  }
+  const { parsed } = found
   return {
     valid: true,
     delivery: {
-      provider: entry.name,
+      ...delivery,
       endpoint: parsed.endpoint ?? '',
       id: parsed.deliveryId,
       event: parsed.event,
       action: parsed.action,
-      receivedAt: request.now ?? new Date(),
-      headers,
-      rawBody: body,
       payload: parsed.payload,
+      ...(parsed.items === undefined ? {} : { items: parsed.items }),
     },
   }
 }

@@ -1,5 +1,12 @@
-import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:crypto'
-import type { CryptoBackend, HashName, HmacKey } from './types.ts'
+import {
+  createHash,
+  createHmac,
+  createPublicKey,
+  createSecretKey,
+  type KeyObject,
+  verify,
+} from 'node:crypto'
+import type { CryptoBackend, HashName, HmacKey, PublicKey, PublicKeyAlgorithm } from './types.ts'
 
 // OpenSSL's synchronous calls: several times faster than WebCrypto for bodies of webhook size.
 const names = {
@@ -8,12 +15,22 @@ const names = {
   'SHA-512': 'sha512',
 } as const satisfies Record<HashName, string>
 
-interface NodeHmacKey extends HmacKey {
+const publicKeys = {
+  ed25519: { type: 'ed25519', hash: undefined },
+  'ecdsa-p256': { type: 'ec', hash: 'sha256' },
+  'rsa-sha1': { type: 'rsa', hash: 'sha1' },
+  'rsa-sha256': { type: 'rsa', hash: 'sha256' },
+} as const satisfies Record<
+  PublicKeyAlgorithm,
+  { readonly type: string; readonly hash: string | undefined }
+>
+
+interface NodeKey {
   readonly native: KeyObject
 }
 
-function isNodeKey(key: HmacKey): key is NodeHmacKey {
-  return typeof key.native === 'object' && key.native !== null && 'symmetricKeySize' in key.native
+function isNodeKey(key: HmacKey | PublicKey): key is NodeKey {
+  return typeof key.native === 'object' && key.native !== null && 'asymmetricKeyType' in key.native
 }
 
 export const backend: CryptoBackend = {
@@ -23,4 +40,19 @@ export const backend: CryptoBackend = {
     return createHmac(names[hash], key.native).update(data).digest()
   },
   digest: (hash, data) => createHash(names[hash]).update(data).digest(),
+  importPublicKey(algorithm, spki) {
+    const native = createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' })
+    const curve = native.asymmetricKeyDetails?.namedCurve
+    if (
+      native.asymmetricKeyType !== publicKeys[algorithm].type ||
+      (algorithm === 'ecdsa-p256' && curve !== 'prime256v1')
+    )
+      throw new TypeError(`This is no ${algorithm} key.`)
+    return { native }
+  },
+  verify(algorithm, key, signature, data) {
+    if (!isNodeKey(key)) throw new TypeError('This public key was made by another crypto build.')
+    const { hash } = publicKeys[algorithm]
+    return verify(hash, data, { key: key.native, dsaEncoding: 'ieee-p1363' }, signature)
+  },
 }

@@ -1,21 +1,18 @@
-import type { Provider } from './provider.ts'
+import { entry } from '../define.ts'
+import type { Provider } from '../provider.ts'
+import { day, mebibyte, second } from './units.ts'
 
-const day = 86_400_000
-
-/**
- * GitHub repository, organisation and app webhooks.
- * @see https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries (read 2026-12-01)
- */
-export const github: Provider = Object.freeze({
+/** GitHub repository, organisation and app webhooks. */
+export const github: Provider = /* @__PURE__ */ entry(() => ({
   name: 'github',
+  title: 'GitHub',
   signature: {
     scheme: 'hmac',
     hash: 'SHA-256',
     header: 'x-hub-signature-256',
     prefix: 'sha256=',
     encoding: 'hex',
-    content: 'body',
-    secretEncoding: 'utf8',
+    content: '{body}',
   },
   deliveryId: { header: 'x-github-delivery' },
   event: { header: 'x-github-event' },
@@ -24,23 +21,36 @@ export const github: Provider = Object.freeze({
   endpoint: { header: 'x-github-hook-id', pattern: /^[0-9]{1,20}$/ },
   formField: 'payload',
   pingEvents: ['ping'],
-  maxBodyBytes: 25 * 1024 * 1024,
-  ackDeadlineMs: 10_000,
+  maxBodyBytes: 25 * mebibyte,
+  ackDeadlineMs: 10 * second,
   retriesByItself: false,
   // Its own log keeps three days for a manual redelivery; a week leaves room for scripts that ask later.
   retentionMs: 7 * day,
   sources: [
     {
       url: 'https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries',
-      readAt: '2026-12-01',
+      asOf: '2026-12-01',
+      facts: ['signature'],
     },
     {
       url: 'https://docs.github.com/en/webhooks/webhook-events-and-payloads',
-      readAt: '2026-12-01',
+      asOf: '2026-12-01',
+      facts: ['deliveryId', 'event', 'maxBody'],
     },
     {
       url: 'https://docs.github.com/en/webhooks/testing-and-troubleshooting-webhooks/redelivering-webhooks',
-      readAt: '2026-12-01',
+      asOf: '2026-12-01',
+      facts: ['redelivery'],
+    },
+    {
+      url: 'https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries',
+      asOf: '2026-12-01',
+      facts: ['retries'],
+    },
+    {
+      url: 'https://docs.github.com/en/webhooks/using-webhooks/best-practices-for-using-webhooks',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline'],
     },
   ],
-} as const)
+}))

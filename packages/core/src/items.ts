@@ -1,0 +1,238 @@
+/** The events of a request that holds several: one claim each, asked for in one batch, run together. */
+import type { Claim } from './claim.ts'
+import type { AbortReason, DeliveryItem, DeliveryKey } from './delivery.ts'
+import { WebhookInboxError } from './errors.ts'
+import type { Inbox, OpenResult } from './inbox.ts'
+import type { DeliveryRef } from './observer.ts'
+import type { ParsedItem } from './providers/parse.ts'
+
+/** What became of the items of a request. */
+export type OpenedItems =
+  | { readonly status: 'unavailable' }
+  /** None is new. `busyMs`: when to ask again, where one is not done. */
+  | { readonly status: 'copies'; readonly busyMs: number | undefined }
+  | { readonly status: 'claimed'; readonly items: ItemClaims }
+
+/** The delivery that a worker has taken, with its items: one claim for all of them and for itself. */
+export function joinOwner(
+  owner: Claim,
+  { claim: items, list, unfinished }: ItemClaims,
+): ItemClaims {
+  const signal = AbortSignal.any([owner.signal, items.signal])
+  return {
+    list,
+    unfinished,
+    claim: {
+      ...items,
+      hold: owner.hold,
+      attempt: owner.attempt,
+      signal,
+      async renew() {
+        const results = await Promise.all([owner.renew(), items.renew()])
+        return results.includes('lost') ? 'lost' : 'ok'
+      },
+      async completeIn(tx) {
+        await items.completeIn(tx)
+        // Otherwise it has to be run again for what is not done.
+        if (!unfinished()) await owner.completeIn(tx)
+      },
+      abort(reason) {
+        owner.abort(reason)
+        items.abort(reason)
+      },
+      onTimeout: (callback) => owner.onTimeout(callback),
+    },
+  }
+}
+
+/** The claims of a request's new items, as one claim and one by one. */
+export interface ItemClaims {
+  /** Settles all that are not settled one by one. */
+  readonly claim: Claim
+  /** What the handler gets. */
+  readonly list: readonly DeliveryItem[]
+  /** Whether an item is not done and must come again: one that failed, or that somebody else has in hand. */
+  unfinished(): boolean
+}
+
+/** Asks for a claim on every item. Those that were claimed are given back when the store fails for another. */
+export async function openItems({
+  inbox,
+  batch,
+  items,
+  minRetentionMs,
+  redeliverDead,
+  onError,
+}: {
+  readonly inbox: Inbox
+  /** The key and the ref of the whole request. */
+  readonly batch: { readonly key: DeliveryKey; readonly ref: DeliveryRef }
+  readonly items: readonly ParsedItem[]
+  readonly minRetentionMs: number
+  readonly redeliverDead: boolean
+  readonly onError: (error: unknown) => void
+}): Promise<OpenedItems> {
+  // All in one turn of the event loop: the store's batch makes one statement of them.
+  const opened = await Promise.all(
+    items.map(async (item) => {
+      const { provider, endpoint } = batch.key
+      const key: DeliveryKey = { provider, endpoint, deliveryId: item.id }
+      const ref: DeliveryRef = { provider, endpoint, deliveryId: item.id, event: item.event }
+      const result = await inbox.open({ key, ref, minRetentionMs, redeliverDead })
+      return { item, key, ref, result }
+    }),
+  )
+  const claimed: ClaimedItem[] = []
+  let busyMs: number | undefined
+  let unavailable = false
+  for (const { item, key, ref, result } of opened) {
+    if (result.status === 'claimed') claimed.push({ item, key, ref, claim: result.claim })
+    else if (result.status === 'unavailable') unavailable = true
+    else if (result.status !== 'completed' && result.status !== 'dead')
+      busyMs = Math.max(busyMs ?? 0, waitOf(result))
+  }
+  if (unavailable) {
+    await Promise.all(claimed.map(({ claim }) => claim.release()))
+    return { status: 'unavailable' }
+  }
+  if (claimed.length === 0) return { status: 'copies', busyMs }
+  return { status: 'claimed', items: joinItems(claimed, busyMs !== undefined, inbox, onError) }
+}
+
+interface ClaimedItem {
+  readonly item: ParsedItem
+  readonly key: DeliveryKey
+  readonly ref: DeliveryRef
+  readonly claim: Claim
+}
+
+const unknownWaitMs = 1000
+
+function waitOf(result: Exclude<OpenResult, { status: 'claimed' | 'unavailable' }>): number {
+  if (result.status === 'processing') return result.leaseMs
+  return result.status === 'waiting' ? result.retryInMs : unknownWaitMs
+}
+
+type ItemState = 'open' | 'completed' | 'failed' | 'dead' | 'lost'
+
+function joinItems(
+  claimed: readonly ClaimedItem[],
+  busy: boolean,
+  inbox: Inbox,
+  onError: (error: unknown) => void,
+): ItemClaims {
+  const { observer } = inbox
+  const startedAtMs = performance.now()
+  const states = new Map<ClaimedItem, ItemState>(claimed.map((one) => [one, 'open']))
+  const open = (): readonly ClaimedItem[] => claimed.filter((one) => states.get(one) === 'open')
+
+  function settled(one: ClaimedItem, state: Exclude<ItemState, 'open'>, code: string): void {
+    states.set(one, state)
+    const durationMs = performance.now() - startedAtMs
+    const { attempt } = one.claim
+    if (state === 'lost') observer({ type: 'claim_lost', attempt, durationMs, ...one.ref })
+    else if (state === 'completed') observer({ type: state, attempt, durationMs, ...one.ref })
+    else observer({ type: state, attempt, durationMs, code, ...one.ref })
+  }
+
+  async function complete(one: ClaimedItem): Promise<Awaited<ReturnType<Claim['complete']>>> {
+    const result = await one.claim.complete()
+    if (result === 'completed' || result === 'completed_elsewhere') settled(one, 'completed', '')
+    else if (result === 'lost') settled(one, 'lost', '')
+    // The claim goes on telling the store: the work is done.
+    else if (result === 'unavailable') states.set(one, 'completed')
+    return result
+  }
+
+  async function fail(
+    one: ClaimedItem,
+    options: Parameters<Claim['fail']>[0],
+  ): Promise<Awaited<ReturnType<Claim['fail']>>> {
+    const result = await one.claim.fail(options)
+    if (result === 'unavailable') states.set(one, options.dead ? 'dead' : 'failed')
+    else settled(one, result, options.code)
+    return result
+  }
+
+  const [first] = claimed
+  if (first === undefined) throw new TypeError('A batch without a claim has nothing to run.')
+  const signal = AbortSignal.any(claimed.map(({ claim }) => claim.signal))
+
+  const claim: Claim = {
+    hold: { ...first.claim.hold, fence: Math.max(...claimed.map((one) => one.claim.hold.fence)) },
+    attempt: Math.max(...claimed.map((one) => one.claim.attempt)),
+    signal,
+    async renew() {
+      const results = await Promise.all(open().map((one) => one.claim.renew()))
+      return results.includes('lost') ? 'lost' : 'ok'
+    },
+    async completeIn(tx) {
+      // One after another: they share the caller's one connection.
+      for (const one of open()) await one.claim.completeIn(tx)
+    },
+    async complete() {
+      return worst(await Promise.all(open().map(complete)), completions) ?? 'completed'
+    },
+    async fail(options) {
+      const results = await Promise.all(open().map((one) => fail(one, options)))
+      return worst(results, failures) ?? (options.dead ? 'dead' : 'failed')
+    },
+    async release() {
+      await Promise.all(open().map((one) => one.claim.release()))
+    },
+    abort(reason: AbortReason) {
+      for (const one of open()) one.claim.abort(reason)
+    },
+    onTimeout: (callback) => first.claim.onTimeout(callback),
+  }
+
+  const list = claimed.map((one): DeliveryItem => {
+    const { item, key } = one
+    return {
+      id: item.id,
+      event: item.event,
+      payload: item.payload,
+      key,
+      attempt: one.claim.attempt,
+      fence: one.claim.hold.fence,
+      async complete() {
+        if (states.get(one) !== 'open') return
+        if ((await complete(one)) === 'lost') {
+          throw new WebhookInboxError(
+            'ERR_CLAIM_LOST',
+            'Another holder has the claim of this item.',
+          )
+        }
+      },
+      async fail(error, { retryable = true } = {}) {
+        if (states.get(one) !== 'open') return
+        if (error !== undefined) onError(error)
+        await fail(one, { code: 'handler_failed', dead: !retryable })
+      },
+    }
+  })
+
+  return {
+    claim,
+    list,
+    unfinished: () =>
+      busy || [...states.values()].some((state) => state === 'failed' || state === 'lost'),
+  }
+}
+
+const completions = [
+  'unknown',
+  'rolled_back',
+  'lost',
+  'unavailable',
+  'completed_elsewhere',
+  'completed',
+] as const
+const failures = ['lost', 'unavailable', 'failed', 'dead', 'completed'] as const
+
+function worst<Word extends string>(
+  results: readonly Word[],
+  order: readonly Word[],
+): Word | undefined {
+  return order.find((word) => results.includes(word))
+}

@@ -1,0 +1,32 @@
+import { entry } from '../define.ts'
+import { verifySns } from '../functions/aws-sns.ts'
+import type { Provider } from '../provider.ts'
+import { day, mebibyte } from './units.ts'
+
+/** AWS SNS. A `SubscriptionConfirmation` reaches the handler, which decides whether to fetch its `SubscribeURL`. */
+export const awsSns: Provider = /* @__PURE__ */ entry(() => ({
+  name: 'aws-sns',
+  title: 'AWS SNS',
+  signature: { scheme: 'function', verify: verifySns, keyless: true },
+  deliveryId: { body: 'MessageId' },
+  event: { body: 'Type' },
+  maxBodyBytes: mebibyte,
+  retriesByItself: true,
+  retentionMs: day,
+  secretIs:
+    "the topic's ARN, so that nobody else's topic is taken for it, or the certificate in PEM",
+  sources: [
+    { url: 'npm:sns-validator@0.3.5 index.js', asOf: '2026-12-01', facts: ['signature'] },
+    {
+      url: 'https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html',
+      asOf: '2026-12-01',
+      facts: ['signature', 'deliveryId', 'event'],
+    },
+    {
+      url: 'https://docs.aws.amazon.com/sns/latest/dg/sns-message-delivery-retries.html',
+      asOf: '2026-12-01',
+      facts: ['retries'],
+    },
+  ],
+  unconfirmed: ['ackDeadline: 15 s', 'stop: a 4xx is not sent again'],
+}))

@@ -1,0 +1,33 @@
+import { entry } from '../define.ts'
+import type { Provider } from '../provider.ts'
+import { standardV1 } from './standard-signatures.ts'
+import { day, second } from './units.ts'
+
+/** Clerk */
+export const clerk: Provider = /* @__PURE__ */ entry(() => ({
+  name: 'clerk',
+  title: 'Clerk',
+  signature: standardV1('svix'),
+  deliveryId: { header: 'svix-id' },
+  event: {
+    anyOf: [{ body: 'type' }, { body: 'event_type' }, { body: 'eventType' }, { value: 'message' }],
+  },
+  ackDeadlineMs: 15 * second,
+  retriesByItself: true,
+  // A day of retries; messages, also those that succeeded, can be replayed by hand with the same id.
+  retentionMs: 30 * day,
+  stopHeader: ['webhook-delivery', 'abort-message'],
+  secretIs: 'the signing secret of the endpoint (whsec_…)',
+  sources: [
+    {
+      url: 'npm:@clerk/backend@3.25.0 dist/webhooks.js',
+      asOf: '2026-12-01',
+      facts: ['signature', 'deliveryId', 'event'],
+    },
+    {
+      url: 'https://docs.svix.com/retries',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline', 'retries', 'redelivery', 'stop'],
+    },
+  ],
+}))

@@ -1,0 +1,29 @@
+import { entry } from '../define.ts'
+import type { Provider } from '../provider.ts'
+import { day } from './units.ts'
+
+/** Doppler */
+export const doppler: Provider = /* @__PURE__ */ entry(() => ({
+  name: 'doppler',
+  title: 'Doppler',
+  signature: {
+    scheme: 'hmac',
+    hash: 'SHA-256',
+    header: 'x-doppler-signature',
+    prefix: 'sha256=',
+    encoding: 'hex',
+    content: '{body}',
+  },
+  deliveryId: { digest: 'body' },
+  event: { anyOf: [{ body: 'type' }, { value: 'webhook' }] },
+  retriesByItself: true,
+  retentionMs: 2 * day,
+  sources: [
+    {
+      url: 'npm:@hookflo/tern@4.1.0 dist/platforms/algorithms.js',
+      asOf: '2026-12-01',
+      facts: ['signature', 'deliveryId'],
+    },
+  ],
+  unconfirmed: ['event: type', 'retries'],
+}))

@@ -1,0 +1,39 @@
+import { entry } from '../define.ts'
+import type { Provider } from '../provider.ts'
+import { day, second } from './units.ts'
+
+/** Langfuse */
+export const langfuse: Provider = /* @__PURE__ */ entry(() => ({
+  name: 'langfuse',
+  title: 'Langfuse',
+  signature: {
+    scheme: 'hmac',
+    hash: 'SHA-256',
+    header: 'x-langfuse-signature',
+    prefix: 'v1=',
+    encoding: 'hex',
+    content: '{timestamp}.{body}',
+    separator: ',',
+    timestamp: {
+      header: 'x-langfuse-signature',
+      separator: ',',
+      prefix: 't=',
+      unit: 's',
+      pastMs: 300 * second,
+    },
+  },
+  deliveryId: { body: 'id' },
+  event: { body: 'type' },
+  action: { body: 'action' },
+  retriesByItself: true,
+  retentionMs: 2 * day,
+  secretIs: 'the signing secret (lf-whsec_…)',
+  sources: [
+    {
+      url: 'npm:@trigger.dev/core@4.8.3 dist/esm/v3/webhooks/index.js',
+      asOf: '2026-12-01',
+      facts: ['signature', 'deliveryId', 'event'],
+    },
+  ],
+  unconfirmed: ['retries', 'signature: no tolerance is stated; 300 s are ours'],
+}))

@@ -1,0 +1,33 @@
+import { entry } from '../define.ts'
+import type { Provider } from '../provider.ts'
+import { day } from './units.ts'
+
+/** Lemon Squeezy */
+export const lemonSqueezy: Provider = /* @__PURE__ */ entry(() => ({
+  name: 'lemon-squeezy',
+  title: 'Lemon Squeezy',
+  signature: {
+    scheme: 'hmac',
+    hash: 'SHA-256',
+    header: 'x-signature',
+    encoding: 'hex',
+    content: '{body}',
+  },
+  deliveryId: { digest: 'body' },
+  event: { anyOf: [{ header: 'x-event-name' }, { body: 'meta.event_name' }] },
+  retriesByItself: true,
+  retentionMs: 7 * day,
+  sources: [
+    {
+      url: 'npm:@hookflo/tern@4.1.0 dist/platforms/algorithms.js',
+      asOf: '2026-12-01',
+      facts: ['signature'],
+    },
+  ],
+  unconfirmed: [
+    'event: X-Event-Name, or meta.event_name in the body',
+    'deliveryId: none',
+    'retries: after 5, 25 and 125 s',
+    'redelivery: from the dashboard',
+  ],
+}))

@@ -1,0 +1,34 @@
+import { verifyJwt } from '../../jwt/verify-jwt.ts'
+import { entry } from '../define.ts'
+import type { Provider } from '../provider.ts'
+import { day, minute } from './units.ts'
+
+/** Plaid */
+export const plaid: Provider = /* @__PURE__ */ entry(() => ({
+  name: 'plaid',
+  title: 'Plaid',
+  signature: {
+    scheme: 'jwt',
+    header: 'plaid-verification',
+    algorithms: ['ES256'],
+    bodyHash: { claim: 'request_body_sha256', encoding: 'hex' },
+    maxAgeMs: 5 * minute,
+    keyless: true,
+    verify: verifyJwt,
+  },
+  deliveryId: { digest: 'body' },
+  event: { join: [{ body: 'webhook_type' }, { body: 'webhook_code' }], separator: '.' },
+  retriesByItself: true,
+  retentionMs: 2 * day,
+  secretIs:
+    'a JWK as JSON text; or leave it out, and pass keys: ({ kid }) => the key of /webhook_verification_key/get',
+  sources: [
+    {
+      url: 'https://plaid.com/docs/api/webhooks/webhook-verification/',
+      asOf: '2026-12-01',
+      facts: ['signature'],
+    },
+    { url: 'npm:plaid@47.0.0 dist/api.js', asOf: '2026-12-01', facts: ['event'] },
+  ],
+  unconfirmed: ['ackDeadline: 10 s', 'deliveryId: none', 'retries: up to 24 hours'],
+}))

@@ -1,0 +1,34 @@
+import { entry } from '../define.ts'
+import type { Provider } from '../provider.ts'
+import { day } from './units.ts'
+
+/** Razorpay */
+export const razorpay: Provider = /* @__PURE__ */ entry(() => ({
+  name: 'razorpay',
+  title: 'Razorpay',
+  signature: {
+    scheme: 'hmac',
+    hash: 'SHA-256',
+    header: 'x-razorpay-signature',
+    encoding: 'hex',
+    content: '{body}',
+  },
+  deliveryId: { header: 'x-razorpay-event-id' },
+  event: { body: 'event' },
+  retriesByItself: true,
+  retentionMs: 3 * day,
+  secretIs: 'the secret of the webhook',
+  sources: [
+    {
+      url: 'npm:razorpay@2.9.8 dist/utils/razorpay-utils.js',
+      asOf: '2026-12-01',
+      facts: ['signature'],
+    },
+    {
+      url: 'https://razorpay.com/docs/webhooks/validate-test/',
+      asOf: '2026-12-01',
+      facts: ['deliveryId', 'event'],
+    },
+  ],
+  unconfirmed: ['ackDeadline: 5 s', 'retries: 24 hours, exponential'],
+}))

@@ -1,0 +1,37 @@
+import { entry } from '../define.ts'
+import type { Provider } from '../provider.ts'
+import { day, second } from './units.ts'
+
+/** Retell AI */
+export const retell: Provider = /* @__PURE__ */ entry(() => ({
+  name: 'retell',
+  title: 'Retell AI',
+  signature: {
+    scheme: 'hmac',
+    hash: 'SHA-256',
+    header: 'x-retell-signature',
+    prefix: 'd=',
+    encoding: 'hex',
+    content: '{body}{timestamp}',
+    separator: ',',
+    timestamp: {
+      header: 'x-retell-signature',
+      separator: ',',
+      prefix: 'v=',
+      unit: 'ms',
+      pastMs: 300 * second,
+    },
+  },
+  deliveryId: { digest: 'body' },
+  event: { body: 'event' },
+  retriesByItself: true,
+  retentionMs: 2 * day,
+  sources: [
+    {
+      url: 'npm:@trigger.dev/core@4.8.3 dist/esm/v3/webhooks/index.js',
+      asOf: '2026-12-01',
+      facts: ['signature'],
+    },
+  ],
+  unconfirmed: ['deliveryId: none', 'event: event', 'retries'],
+}))

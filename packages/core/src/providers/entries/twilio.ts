@@ -1,0 +1,86 @@
+import { entry } from '../define.ts'
+import { twilioContent } from '../functions/twilio.ts'
+import type { Provider } from '../provider.ts'
+import { day } from './units.ts'
+
+/** Twilio. It signs the public address, and of a form its parameters. */
+export const twilio: Provider = /* @__PURE__ */ entry(() => ({
+  name: 'twilio',
+  title: 'Twilio',
+  signature: [
+    {
+      scheme: 'hmac',
+      hash: 'SHA-1',
+      header: 'x-twilio-signature',
+      encoding: 'base64',
+      content: twilioContent,
+      signsUrl: true,
+      when: [{ header: 'x-twilio-webhooks-signature-settings', absent: true }],
+    },
+    {
+      scheme: 'hmac',
+      hash: 'SHA-1',
+      header: 'x-twilio-signature',
+      encoding: 'base64',
+      content: twilioContent,
+      signsUrl: true,
+      when: [{ header: 'x-twilio-webhooks-signature-settings', includes: 'algorithm=HMAC_SHA1' }],
+    },
+    {
+      scheme: 'hmac',
+      hash: 'SHA-256',
+      header: 'x-twilio-signature',
+      encoding: 'base64',
+      content: twilioContent,
+      signsUrl: true,
+      when: [{ header: 'x-twilio-webhooks-signature-settings', includes: 'algorithm=HMAC_SHA256' }],
+    },
+  ],
+  deliveryId: {
+    anyOf: [
+      { header: 'i-twilio-idempotency-token' },
+      {
+        join: [
+          {
+            anyOf: [
+              { body: 'MessageSid' },
+              { body: 'SmsSid' },
+              { body: 'CallSid' },
+              { body: 'EventSid' },
+            ],
+          },
+          {
+            anyOf: [
+              { body: 'MessageStatus' },
+              { body: 'SmsStatus' },
+              { body: 'CallStatus' },
+              { body: 'EventType' },
+            ],
+          },
+        ],
+      },
+      { digest: 'body' },
+    ],
+  },
+  event: {
+    anyOf: [
+      { body: 'EventType' },
+      { body: 'MessageStatus' },
+      { body: 'SmsStatus' },
+      { body: 'CallStatus' },
+      { value: 'request' },
+    ],
+  },
+  retriesByItself: true,
+  retentionMs: day,
+  secretIs: "the account's auth token, or the secret of a shared key",
+  sources: [
+    { url: 'npm:twilio@6.3.1 lib/webhooks/webhooks.js', asOf: '2026-12-01', facts: ['signature'] },
+  ],
+  unconfirmed: [
+    'deliveryId: I-Twilio-Idempotency-Token; else the SID and the status',
+    'event: SmsStatus, CallStatus or EventType',
+    'ackDeadline: 15 s',
+    'retries: one after a failed connection, up to five by overrides in the address',
+  ],
+}))

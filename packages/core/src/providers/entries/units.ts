@@ -1,0 +1,6 @@
+/** Durations in milliseconds and sizes in bytes, so that entries read as their sources do. */
+export const second = 1000
+export const minute = 60_000
+export const hour = 3_600_000
+export const day = 86_400_000
+export const mebibyte = 1_048_576

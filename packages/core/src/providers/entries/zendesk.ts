@@ -1,0 +1,44 @@
+import { entry } from '../define.ts'
+import type { Provider } from '../provider.ts'
+import { day, second } from './units.ts'
+
+/** Zendesk */
+export const zendesk: Provider = /* @__PURE__ */ entry(() => ({
+  name: 'zendesk',
+  title: 'Zendesk',
+  signature: {
+    scheme: 'hmac',
+    hash: 'SHA-256',
+    header: 'x-zendesk-webhook-signature',
+    encoding: 'base64',
+    content: '{timestamp}{body}',
+    timestamp: {
+      header: 'x-zendesk-webhook-signature-timestamp',
+      unit: 'iso',
+      pastMs: 300 * second,
+    },
+  },
+  deliveryId: { header: 'x-zendesk-webhook-invocation-id' },
+  event: { anyOf: [{ body: 'type' }, { value: 'event' }] },
+  retriesByItself: true,
+  retentionMs: day,
+  secretIs: 'the signing secret of the webhook',
+  sources: [
+    {
+      url: 'npm:@trigger.dev/core@4.8.3 dist/esm/v3/webhooks/index.js',
+      asOf: '2026-12-01',
+      facts: ['signature', 'deliveryId'],
+    },
+    {
+      url: 'https://developer.zendesk.com/documentation/webhooks/verifying/',
+      asOf: '2026-12-01',
+      facts: ['signature', 'event'],
+    },
+  ],
+  unconfirmed: [
+    'ackDeadline: 12 s',
+    'maxBody: 256 KB',
+    'retries: by the status',
+    'signature: no tolerance is stated; 300 s are ours',
+  ],
+}))

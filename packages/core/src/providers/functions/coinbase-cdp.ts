@@ -1,0 +1,14 @@
+/** What Coinbase's developer platform signs: time, the names of headers, their values, and the body. */
+import { concatBytes, utf8 } from '../../crypto/bytes.ts'
+import type { ContentCandidates, SignedRequest } from '../provider.ts'
+import { splitValues } from '../split.ts'
+
+export function coinbaseCdpContent({ headers, body }: SignedRequest): ContentCandidates {
+  const header = headers['x-hook0-signature'] ?? ''
+  const [time] = splitValues(header, { separator: ',', prefix: 't=' })
+  const [names] = splitValues(header, { separator: ',', prefix: 'h=' })
+  if (time === undefined || names === undefined) return []
+  const values = names.split(' ').map((name) => headers[name.toLowerCase()])
+  if (values.some((value) => value === undefined)) return []
+  return [concatBytes([utf8(`${time}.${names}.${values.join('.')}.`), body])]
+}

@@ -1,0 +1,31 @@
+/** What Contentful signs: method, path, the headers that it lists, and the body. */
+import { concatBytes, utf8 } from '../../crypto/bytes.ts'
+import { pathOf } from '../content.ts'
+import type { ContentCandidates, SignedRequest } from '../provider.ts'
+
+const listHeader = 'x-contentful-signed-headers'
+const timeHeader = 'x-contentful-timestamp'
+
+export function contentfulContent({
+  method,
+  url,
+  headers,
+  body,
+}: SignedRequest): ContentCandidates {
+  const listed = (headers[listHeader] ?? '').split(',').map((name) => name.trim().toLowerCase())
+  if (headers[timeHeader] === undefined || listed.length < 2) return []
+  const names = [...new Set([...listed, listHeader, timeHeader])]
+    .filter((name) => headers[name] !== undefined)
+    .sort()
+  const list = names.join(',')
+  const lines = names
+    .map((name) => `${name}:${name === listHeader ? list : (headers[name] ?? '').trim()}`)
+    .join(';')
+  return [concatBytes([utf8(`${method}\n${signedPath(url)}\n${lines}\n`), body])]
+}
+
+// It escapes the whole query, and then path and query once more.
+function signedPath(url: string): string {
+  const [path = '', query = ''] = pathOf(url).split('?')
+  return encodeURI(query === '' ? path : `${path}?${encodeURIComponent(query)}`)
+}

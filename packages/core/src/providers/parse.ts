@@ -1,0 +1,155 @@
+/** Reads id, event and items of a verified request. */
+import { backend } from '#crypto'
+import { randomToken, toHex, utf8 } from '../crypto/bytes.ts'
+import type { HeaderMap } from '../delivery.ts'
+import type { DecodedBody } from './decode.ts'
+import { headersOf, type Readable, readPath, readText } from './fields.ts'
+import type { IdSource, ItemParts, Provider, TextSource } from './provider.ts'
+
+/** Why a verified request cannot be told from others. */
+export type ParseCode =
+  | 'delivery_id_missing'
+  | 'delivery_id_invalid'
+  | 'event_missing'
+  | 'event_invalid'
+  | 'endpoint_invalid'
+
+/** One event of several in a request. */
+export interface ParsedItem {
+  readonly id: string
+  readonly event: string
+  readonly payload: unknown
+}
+
+export interface ParsedRequest {
+  readonly deliveryId: string
+  readonly event: string
+  readonly action: string | undefined
+  /** From the provider's endpoint header; undefined when the request or the entry has none. */
+  readonly endpoint: string | undefined
+  readonly payload: unknown
+  /** False when the bytes are not what the content type says; `payload` is then undefined. */
+  readonly readable: boolean
+  /** The events of a request that holds several, each id once; undefined when it is one event. */
+  readonly items: readonly ParsedItem[] | undefined
+}
+
+/** A request whose signature holds. */
+export interface ParseInput {
+  readonly headers: HeaderMap
+  readonly url: string
+  readonly decoded: DecodedBody
+  /** Hex SHA-256 of the raw body. */
+  readonly digest: string
+}
+
+export async function parseRequest(
+  provider: Provider,
+  { headers, url, decoded, digest }: ParseInput,
+): Promise<ParsedRequest | ParseCode> {
+  const { payload, readable } = decoded
+  const from: Readable = { headers, url, payload, bodyDigest: `sha256:${digest}` }
+  const items = await readItems(provider, payload)
+  const deliveryId = await readId(provider.deliveryId, from)
+  if (deliveryId === undefined) return 'delivery_id_missing'
+  if (!isToken(deliveryId, 255)) return 'delivery_id_invalid'
+  const event = readEvent(provider.event, from)
+  if (event === undefined) return 'event_missing'
+  if (!isToken(event, 128)) return 'event_invalid'
+  const stated = provider.action === undefined ? undefined : readText(provider.action, from)
+  const action = stated !== undefined && isToken(stated, 128) ? stated : undefined
+  const endpoint = provider.endpoint === undefined ? undefined : headers[provider.endpoint.header]
+  if (endpoint !== undefined && provider.endpoint?.pattern.test(endpoint) !== true)
+    return 'endpoint_invalid'
+  return { deliveryId, event, action, endpoint, payload, readable, items }
+}
+
+async function readId(source: IdSource, from: Readable): Promise<string | undefined> {
+  // Nothing tells two of them apart, so each is one.
+  if ('dedup' in source) return randomToken()
+  const text = readText(source, from)?.trim()
+  if (text === undefined || text === '') return undefined
+  // A header that says something else than an id is a fault of the sender or a proxy; any text in a body may be one.
+  return 'header' in source || isToken(text, 255) ? text : digestOf(text)
+}
+
+function readEvent(source: TextSource, from: Readable): string | undefined {
+  const text = readText(source, from)?.trim()
+  if (text === undefined || text === '' || 'header' in source) return text || undefined
+  return eventName(text)
+}
+
+// Some senders write names with blanks.
+function eventName(text: string): string {
+  return text.replaceAll(/[^\x21-\x7e]+/g, '_').slice(0, 128)
+}
+
+async function digestOf(text: string): Promise<string> {
+  return `sha256:${toHex(await backend.digest('SHA-256', utf8(text)))}`
+}
+
+async function readItems(
+  { items: source }: Provider,
+  payload: unknown,
+): Promise<readonly ParsedItem[] | undefined> {
+  if (source === undefined) return undefined
+  const parts = typeof source === 'function' ? source(payload) : listItems(source, payload)
+  if (parts === undefined) return undefined
+  const byId = new Map<string, ParsedItem>()
+  for (const { id, event, payload: item } of parts) {
+    const text = id?.trim()
+    const own =
+      text === undefined || text === ''
+        ? await digestOf(JSON.stringify(item) ?? '')
+        : isToken(text, 255)
+          ? text
+          : await digestOf(text)
+    if (!byId.has(own))
+      byId.set(own, { id: own, event: eventName(event?.trim() || 'unknown'), payload: item })
+  }
+  return [...byId.values()]
+}
+
+function listItems(
+  source: Exclude<Provider['items'], ((payload: unknown) => unknown) | undefined>,
+  payload: unknown,
+): readonly ItemParts[] | undefined {
+  const list = readPath(payload, source.list)
+  if (!Array.isArray(list)) return undefined
+  return list.map((element: unknown) => {
+    const item = readPath(element, source.each ?? '')
+    const from: Readable = { headers: {}, url: '', payload: item }
+    return { id: readText(source.id, from), event: readText(source.event, from), payload: item }
+  })
+}
+
+/**
+ * The headers that are stored with the bytes: those that the entry reads, but its signature. An allow-list, for
+ * a request may carry credentials.
+ */
+export function headersToStore(
+  provider: Provider,
+  headers: HeaderMap,
+): Readonly<Record<string, string>> {
+  const { deliveryId, endpoint } = provider
+  const names = [
+    'content-type',
+    ...('dedup' in deliveryId ? [] : headersOf(deliveryId)),
+    ...[provider.event, provider.action, provider.retryNumber, provider.retryReason].flatMap(
+      headersOf,
+    ),
+    ...(endpoint === undefined ? [] : [endpoint.header]),
+  ]
+  const kept: Record<string, string> = {}
+  for (const name of names) {
+    const value = headers[name]
+    if (value !== undefined) kept[name] = value
+  }
+  return kept
+}
+
+// Visible ASCII: what can stand in a header, a log line and a column without being escaped. A repeated header
+// is joined by ", " and fails here.
+function isToken(text: string, maxLength: number): boolean {
+  return text.length <= maxLength && /^[\x21-\x7e]+$/.test(text)
+}
