@@ -20,7 +20,7 @@ export interface VerifyRequest {
   /** The address that the sender was given, where it signs it; {@link publicUrl} makes it of another. @default '' */
   readonly url?: string
   readonly headers: HeadersInput
-  /** The raw bytes as they came: never a parsed or re-serialised body. @default empty */
+  /** The raw bytes as they came: never a parsed or re-serialised body. Required for POST. */
   readonly body?: Uint8Array
   /** Required, except where the sender's own public key proves a request. */
   readonly secret?: Secret
@@ -69,10 +69,11 @@ export async function verifyProvider(
     throw optionError('verify: pass the request: verify(provider, { headers, body, secret }).')
   const { method = 'POST', now = new Date(), keys, toleranceMs, verifyToken } = request
   const headers = toHeaderMap(request.headers)
-  const body = bytesOption('verify', 'body', request.body ?? new Uint8Array())
+  const given = method === 'POST' ? request.body : (request.body ?? new Uint8Array())
+  const body = bytesOption('verify', 'body', given)
   const lookUp = secretLookup('verify', entry, request.secret)
-  const given = request.url ?? ''
-  const url = publicUrlOption('verify', request.publicUrl)?.(given) ?? given
+  const { url: ownUrl = '' } = request
+  const url = publicUrlOption('verify', request.publicUrl)?.(ownUrl) ?? ownUrl
   const secrets = await lookUp({ method, url, headers })
 
   const delivery: Omit<Delivery, 'event' | 'id'> = {

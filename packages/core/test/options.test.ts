@@ -10,6 +10,7 @@ import {
 import { describe, expect, it } from 'vitest'
 
 const { github } = providers
+const hmac = [github.signature].flat()[0]
 const store = memoryStore()
 const handler = (): void => {}
 const secret = 'a secret'
@@ -142,11 +143,19 @@ describe('a mistake in the options is told at construction', () => {
   })
 
   it.each([
-    ['no signature', { signature: undefined }, /"signature.scheme" must be 'hmac'/],
-    ['a hash in lower case', { signature: { ...github.signature, hash: 'sha256' } }, /hash/],
+    ['no signature', { signature: undefined }, /"signature" must be a scheme/],
+    ['no scheme', { signature: [] }, /"signature" must be .*at least one/],
+    ['an unknown scheme', { signature: { scheme: 'md5' } }, /"signature.scheme" must be 'hmac'/],
+    [
+      'an unknown placeholder',
+      { signature: { ...hmac, content: '{time}.{body}' } },
+      /"signature.content" must be a template .* known placeholders/,
+    ],
+    ['a field that there is not', { idSource: 'x' }, /"idSource" must be left out/],
+    ['a hash in lower case', { signature: { ...hmac, hash: 'sha256' } }, /hash/],
     [
       'a header with capitals',
-      { signature: { ...github.signature, header: 'X-Signature' } },
+      { signature: { ...hmac, header: 'X-Signature' } },
       /"signature.header" must be a header name in lower case/,
     ],
     ['an id from nowhere', { deliveryId: {} }, /"deliveryId" must be/],
@@ -156,8 +165,9 @@ describe('a mistake in the options is told at construction', () => {
       { endpoint: { header: 'x-hook', pattern: /^[0-9]+$/g } },
       /"endpoint" must be .* without the flags g and y/,
     ],
-    ['no ping events', { pingEvents: undefined }, /"pingEvents" must be a list/],
-    ['no limit', { maxBodyBytes: undefined }, /"maxBodyBytes" must be/],
+    ['ping events that are no list', { pingEvents: 'ping' }, /"pingEvents" must be a list/],
+    ['a limit of nothing', { maxBodyBytes: 0 }, /"maxBodyBytes" must be/],
+    ['no retention', { retentionMs: undefined }, /"retentionMs" must be/],
     ['a blank name', { name: '' }, /"name" must be a lower-case name/],
   ])('a provider entry with %s', (_name, wrong, message) => {
     const options: unknown = { provider: { ...github, ...wrong }, secret, store, handler }

@@ -30,7 +30,11 @@ interface NodeKey {
 }
 
 function isNodeKey(key: HmacKey | PublicKey): key is NodeKey {
-  return typeof key.native === 'object' && key.native !== null && 'asymmetricKeyType' in key.native
+  // A KeyObject of either kind; a CryptoKey has an algorithm.
+  const { native } = key
+  return (
+    typeof native === 'object' && native !== null && 'export' in native && !('algorithm' in native)
+  )
 }
 
 export const backend: CryptoBackend = {

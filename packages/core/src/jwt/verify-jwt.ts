@@ -13,7 +13,7 @@ import {
   jwtVerify,
 } from 'jose'
 import { backend } from '#crypto'
-import { toBase64, toHex, utf8 } from '../crypto/bytes.ts'
+import { fromBase64, toBase64, toHex, utf8 } from '../crypto/bytes.ts'
 import { equalText } from '../providers/fields.ts'
 import type {
   JwtSignature,
@@ -36,6 +36,8 @@ export async function verifyJwt({
   if (signature.scheme !== 'jwt') return 'signature_mismatch'
   const token = tokenOf(signature, request)
   if (token === undefined) return 'signature_missing'
+  // Another text for the same bytes would be another signature for the same message.
+  if (!token.split('.').every(isCanonical)) return 'signature_mismatch'
   const held = heldBy(signature, secret?.text)
   const algorithm = algorithmOf(token)
   if (algorithm === undefined || !signature.algorithms.includes(algorithm))
@@ -73,6 +75,12 @@ function tokenOf(
   return value?.startsWith(prefix) === true ? value.slice(prefix.length) : undefined
 }
 
+function isCanonical(part: string): boolean {
+  const base64 = part.replaceAll('-', '+').replaceAll('_', '/')
+  const padded = base64.padEnd(Math.ceil(base64.length / 4) * 4, '=')
+  return /^[A-Za-z0-9_-]*$/.test(part) && fromBase64(padded) !== undefined
+}
+
 function algorithmOf(token: string): string | undefined {
   try {
     return decodeProtectedHeader(token).alg
@@ -81,14 +89,14 @@ function algorithmOf(token: string): string | undefined {
   }
 }
 
-interface Held {
+export interface Held {
   readonly key?: string
   readonly issuer?: string
   readonly audience?: string
   readonly email?: string
 }
 
-function heldBy({ secretHolds = 'key' }: JwtSignature, secret: string | undefined): Held {
+export function heldBy({ secretHolds = 'key' }: JwtSignature, secret: string | undefined): Held {
   if (secret === undefined) return {}
   if (secretHolds === 'audience email') {
     const [audience = '', email] = secret.trim().split(/\s+/)

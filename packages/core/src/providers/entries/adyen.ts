@@ -9,18 +9,18 @@ export const adyen: Provider = /* @__PURE__ */ entry(() => ({
   title: 'Adyen',
   signature: [
     {
+      scheme: 'function',
+      verify: verifyAdyenItems,
+      secret: { encoding: 'hex' },
+      when: [{ header: 'hmacsignature', absent: true }],
+    },
+    {
       scheme: 'hmac',
       hash: 'SHA-256',
       header: 'hmacsignature',
       encoding: 'base64',
       content: '{body}',
       secret: { encoding: 'hex' },
-    },
-    {
-      scheme: 'function',
-      verify: verifyAdyenItems,
-      secret: { encoding: 'hex' },
-      when: [{ header: 'hmacsignature', absent: true }],
     },
   ],
   deliveryId: { anyOf: [{ body: 'data.id' }, { digest: 'body' }] },
