@@ -14,7 +14,7 @@ import {
 import * as entryModule from '@webhook-inbox/core/providers'
 import { signRequest } from '@webhook-inbox/testkit'
 import { describe, expect, it } from 'vitest'
-import { allEntries, credentialsOf, jwtEntries } from './keys.ts'
+import { allEntries, credentialsOf, headersFor, jwtEntries } from './keys.ts'
 
 const url = 'https://hooks.example.test/in?a=1'
 
@@ -106,7 +106,7 @@ describe('every scheme of every entry', () => {
     const verified = await verify(entry, {
       headers: request.headers,
       body: new TextEncoder().encode(request.body),
-      url,
+      url: request.query === undefined ? url : `${url}&${request.query}`,
       ...(secret === undefined ? {} : { secret }),
       ...(keys === undefined ? {} : { keys }),
     })
@@ -127,21 +127,6 @@ describe('every scheme of every entry', () => {
     expect(other.valid).toBe(false)
   })
 })
-
-function headersFor(entry: Provider, index: number): Record<string, string> {
-  if (entry.name === 'twilio' && index > 0) {
-    const algorithm = index === 1 ? 'HMAC_SHA1' : 'HMAC_SHA256'
-    return { 'x-twilio-webhooks-signature-settings': `key=k,algorithm=${algorithm}` }
-  }
-  if (entry.name === 'hubspot' && index > 0)
-    return { 'x-hubspot-signature-version': index === 1 ? 'v2' : 'v1' }
-  if (entry.name === 'coinbase-cdp')
-    return { 'x-hook0-signature': 't=1,h=content-type', 'content-type': 'application/json' }
-  if (entry.name === 'contentful') return { 'x-contentful-signed-headers': 'content-type,x-contentful-topic' }
-  if (entry.name === 'box')
-    return { 'box-signature-version': '1', 'box-signature-algorithm': 'HmacSHA256' }
-  return {}
-}
 
 const foreignKeys = [
   'MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=',

@@ -1,7 +1,7 @@
 /** Keys and secrets with which any entry of the catalogue can sign and verify, made anew in each run. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import type { KeySource, Provider } from '@webhook-inbox/core'
-import { jwtProviderNames, providers } from '@webhook-inbox/core'
+import { providers } from '@webhook-inbox/core'
 import * as jwtModule from '@webhook-inbox/core/jwt'
 
 export const jwtEntries: readonly Provider[] = Object.values(jwtModule).filter(
@@ -74,4 +74,20 @@ export function credentialsOf(entry: Provider, scheme = 0): Credentials {
   return { secret: prefix + bytes.toString(encoding === 'utf8' ? 'hex' : encoding) }
 }
 
-export { jwtProviderNames }
+/** Headers that say which scheme a request uses, or what it signs. */
+export function headersFor(entry: Provider, index: number): Record<string, string> {
+  if (entry.name === 'twilio' && index > 0) {
+    const algorithm = index === 1 ? 'HMAC_SHA1' : 'HMAC_SHA256'
+    return { 'x-twilio-webhooks-signature-settings': `key=k,algorithm=${algorithm}` }
+  }
+  if (entry.name === 'hubspot' && index > 0)
+    return { 'x-hubspot-signature-version': index === 1 ? 'v2' : 'v1' }
+  if (entry.name === 'contentful')
+    return {
+      'x-contentful-signed-headers':
+        'content-type,x-contentful-signed-headers,x-contentful-timestamp',
+    }
+  if (entry.name === 'box')
+    return { 'box-signature-version': '1', 'box-signature-algorithm': 'HmacSHA256' }
+  return {}
+}

@@ -5,6 +5,7 @@ import {
   optionError,
   type Provider,
   type ProviderName,
+  type Signature,
   type SignMessage,
   signatureHeaders,
   type TextSource,
@@ -50,6 +51,8 @@ export interface SignedRequest<Body extends string | Uint8Array = string> {
   readonly headers: Record<string, string>
   /** Text, unless bytes were given. */
   readonly body: Body
+  /** What has to stand in the query of the address: of senders whose secret is there. */
+  readonly query?: string
 }
 
 /**
@@ -84,19 +87,26 @@ export async function signRequest(
     throw new TypeError(`signRequest: ${entry.name} sends no forms.`)
 
   const signing = signers[entry.name]
-  const isInScheme = signing !== undefined && schemeOf(entry, options.scheme) === 'function'
+  const signature = [entry.signature].flat()[options.scheme ?? 0]
+  if (signature === undefined)
+    throw optionError(`signRequest: ${entry.name} has no scheme ${options.scheme}.`)
+  const isMade = signing !== undefined && (signature.scheme === 'function' || isReadOf(signature))
   const draft: Draft = { headers: {}, payload: copyOf(options.payload) ?? emptyPayload(entry) }
   if (options.body === undefined) {
+    if (signature.deliveryId !== undefined) state(draft, signature.deliveryId, deliveryId)
     if (!('dedup' in entry.deliveryId)) state(draft, entry.deliveryId, deliveryId)
+    stateTime(draft, signature, at)
     state(draft, entry.event, event)
     stateItems(draft, entry, deliveryId, event)
   } else {
+    if (signature.deliveryId !== undefined)
+      state({ headers: draft.headers, payload: undefined }, signature.deliveryId, deliveryId)
     stateHeaders(draft, entry, deliveryId, event)
   }
   if (entry.endpoint !== undefined && endpoint !== undefined)
     draft.headers[entry.endpoint.header] = endpoint
 
-  const signed = isInScheme
+  const signed = isMade
     ? await signing({ secret, privateKey, payload: draft.payload, headers: draft.headers, at })
     : undefined
   const payload = signed === undefined ? draft.payload : signed.payload
@@ -112,9 +122,13 @@ export async function signRequest(
   for (const [name, value] of Object.entries(options.headers ?? {}))
     headers[name.toLowerCase()] = value
 
-  const signature = isInScheme
+  if (signature.scheme === 'token' && signature.header === undefined) {
+    const query = new URLSearchParams({ [signature.query ?? '']: secret ?? '' }).toString()
+    return { method: 'POST', headers, body, query }
+  }
+  const proof = isMade
     ? await signed?.headersOf?.(bytes)
-    : schemeOf(entry, options.scheme) === 'jwt'
+    : signature.scheme === 'jwt'
       ? await tokenHeaders(entry, { secret, privateKey, kid, deliveryId, url, body: bytes, at })
       : await signatureHeaders(entry, {
           ...messageOf(options),
@@ -123,7 +137,7 @@ export async function signRequest(
           url,
           at,
         })
-  Object.assign(headers, signature)
+  Object.assign(headers, proof)
   for (const [name, value] of Object.entries(options.headers ?? {}))
     headers[name.toLowerCase()] = value
   return { method: 'POST', headers, body }
@@ -145,8 +159,21 @@ function messageOf({
   return { secret: privateKey ?? secret ?? '', ...(scheme === undefined ? {} : { scheme }) }
 }
 
-function schemeOf({ signature }: Provider, place = 0): string | undefined {
-  return [signature].flat()[place]?.scheme
+// Its content is read out of the very header that is to be made.
+function isReadOf(signature: Signature): boolean {
+  return (
+    'content' in signature &&
+    typeof signature.content === 'function' &&
+    'timestamp' in signature &&
+    signature.timestamp?.header !== undefined &&
+    signature.timestamp.header === signature.header
+  )
+}
+
+function stateTime(draft: Draft, signature: Signature, at: Date): void {
+  if (!('timestamp' in signature) || signature.timestamp?.body === undefined) return
+  const { body, unit } = signature.timestamp
+  setAt(draft.payload, body, unit === 'ms' ? at.getTime() : at.toISOString())
 }
 
 // Installed with the entry that was handed in: only the entries of `core/jwt` have this scheme.

@@ -5,6 +5,7 @@ import { optionError } from '../errors.ts'
 import { adyenContent } from '../providers/functions/adyen.ts'
 import { snsContent } from '../providers/functions/aws-sns.ts'
 import { braintreeKeys, signBraintree } from '../providers/functions/braintree.ts'
+import { coinbaseCdpContent } from '../providers/functions/coinbase-cdp.ts'
 import { paypalContent } from '../providers/functions/paypal.ts'
 import { decodeSecret } from '../providers/keys.ts'
 import { signPublicly } from '../providers/private-key.ts'
@@ -100,6 +101,22 @@ export const signers: Readonly<Record<string, Signer>> = {
         const content = utf8(paypalContent(request, secretOf('paypal', secret)))
         const signature = await signPublicly(scheme, keyOf('paypal', privateKey), content)
         return { ...headers, 'paypal-transmission-sig': signature }
+      },
+    }
+  },
+
+  async 'coinbase-cdp'({ secret, payload, headers, at }) {
+    const key = await backend.importHmacKey('SHA-256', utf8(secretOf('coinbase-cdp', secret)))
+    return {
+      payload,
+      async headersOf(body) {
+        const start = `t=${Math.floor(at.getTime() / 1000)},h=content-type`
+        const type = headers['content-type'] ?? 'application/json'
+        const signed = { ...headers, 'content-type': type, 'x-hook0-signature': start }
+        const request = { method: 'POST', url: '', headers: signed, body, nowMs: at.getTime() }
+        const [content = body] = coinbaseCdpContent(request)
+        const signature = toHex(await backend.hmac('SHA-256', key, content))
+        return { 'content-type': type, 'x-hook0-signature': `${start},v1=${signature}` }
       },
     }
   },

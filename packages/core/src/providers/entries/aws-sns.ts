@@ -1,7 +1,7 @@
 import { entry } from '../define.ts'
 import { verifySns } from '../functions/aws-sns.ts'
 import type { Provider } from '../provider.ts'
-import { day, mebibyte } from './units.ts'
+import { day } from './units.ts'
 
 /** AWS SNS. A `SubscriptionConfirmation` reaches the handler, which decides whether to fetch its `SubscribeURL`. */
 export const awsSns: Provider = /* @__PURE__ */ entry(() => ({
@@ -10,7 +10,6 @@ export const awsSns: Provider = /* @__PURE__ */ entry(() => ({
   signature: { scheme: 'function', verify: verifySns, keyless: true },
   deliveryId: { body: 'MessageId' },
   event: { body: 'Type' },
-  maxBodyBytes: mebibyte,
   retriesByItself: true,
   retentionMs: day,
   secretIs:
@@ -28,5 +27,5 @@ export const awsSns: Provider = /* @__PURE__ */ entry(() => ({
       facts: ['retries'],
     },
   ],
-  unconfirmed: ['ackDeadline: 15 s', 'stop: a 4xx is not sent again'],
+  unconfirmed: ['ackDeadline: 15 s', 'maxBody: 256 KB', 'stop: a 4xx is not sent again'],
 }))

@@ -30,5 +30,5 @@ export const calcom: Provider = /* @__PURE__ */ entry(() => ({
       facts: ['event'],
     },
   ],
-  unconfirmed: ['retries: none'],
+  unconfirmed: ['deliveryId: none', 'retries: none'],
 }))

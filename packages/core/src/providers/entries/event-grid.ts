@@ -7,9 +7,9 @@ export const eventGrid: Provider = /* @__PURE__ */ entry(() => ({
   name: 'event-grid',
   title: 'Azure Event Grid',
   signature: [
-    { scheme: 'token', query: 'token' },
     { scheme: 'token', header: 'authorization' },
     { scheme: 'token', header: 'aeg-sas-key' },
+    { scheme: 'token', query: 'token' },
   ],
   deliveryId: {
     anyOf: [{ join: [{ body: 'source' }, { body: 'id' }], separator: '#' }, { digest: 'body' }],

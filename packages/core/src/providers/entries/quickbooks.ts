@@ -27,6 +27,7 @@ export const quickbooks: Provider = /* @__PURE__ */ entry(() => ({
   ],
   unconfirmed: [
     'deliveryId: none; a list of entities',
+    'event: name and operation of the entities',
     'ackDeadline: 3 s',
     'retries: after 20, 30 and 50 min, then hours',
   ],

@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day, mebibyte, second } from './units.ts'
+import { day, second } from './units.ts'
 
 /** Stripe. The secret is used as it is, `whsec_` and all. `stripeByObject` keys on the object and the type instead. */
 export const stripe: Provider = /* @__PURE__ */ entry(() => ({
@@ -24,7 +24,6 @@ export const stripe: Provider = /* @__PURE__ */ entry(() => ({
   },
   deliveryId: { body: 'id' },
   event: { body: 'type' },
-  maxBodyBytes: mebibyte,
   retriesByItself: true,
   // Three days of retries; the command line tool resends events of thirty days.
   retentionMs: 30 * day,

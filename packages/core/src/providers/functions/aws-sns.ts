@@ -22,9 +22,10 @@ const confirmationFields = [
 
 /** What is signed of a message; undefined when it lacks a field. */
 export function snsContent(message: unknown): string | undefined {
-  const isNotification = fieldOf(message, 'Type') === 'Notification'
+  const type = fieldOf(message, 'Type')
+  const isConfirmation = type === 'SubscriptionConfirmation' || type === 'UnsubscribeConfirmation'
   let text = ''
-  for (const name of isNotification ? notificationFields : confirmationFields) {
+  for (const name of isConfirmation ? confirmationFields : notificationFields) {
     const value = fieldOf(message, name)
     if (value !== undefined) text += `${name}\n${value}\n`
     else if (name !== 'Subject') return undefined

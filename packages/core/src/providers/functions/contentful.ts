@@ -12,15 +12,11 @@ export function contentfulContent({
   headers,
   body,
 }: SignedRequest): ContentCandidates {
-  const listed = (headers[listHeader] ?? '').split(',').map((name) => name.trim().toLowerCase())
-  if (headers[timeHeader] === undefined || listed.length < 2) return []
-  const names = [...new Set([...listed, listHeader, timeHeader])]
-    .filter((name) => headers[name] !== undefined)
-    .sort()
-  const list = names.join(',')
-  const lines = names
-    .map((name) => `${name}:${name === listHeader ? list : (headers[name] ?? '').trim()}`)
-    .join(';')
+  const list = headers[listHeader] ?? ''
+  const names = [...new Set([...list.split(','), listHeader, timeHeader])].sort()
+  // Itself among them, sorted: another way to write the list is not what was signed.
+  if (names.join(',') !== list || names.some((name) => headers[name] === undefined)) return []
+  const lines = names.map((name) => `${name}:${(headers[name] ?? '').trim()}`).join(';')
   return [concatBytes([utf8(`${method}\n${signedPath(url)}\n${lines}\n`), body])]
 }
 
