@@ -70,6 +70,7 @@ export {
   jwtProviderNames,
   type ProviderName,
   providerNames,
+  providerOf,
   providers,
 } from './providers/catalogue.ts'
 export { defineProvider } from './providers/define.ts'

@@ -1,16 +1,20 @@
 /** Webhooks on Express 4 and 5: verifies and claims before the route handler, settles by its final status. */
 import {
   type AnyWebhook,
+  type AnyWebhookOptions,
   type ClaimedDelivery,
-  createReceiver,
+  createProviderReceiver,
   type GitHubDelivery,
   type Provider,
+  type ProviderDelivery,
   type ProviderName,
   pathMatcher,
+  providerOf,
   rejectUnknownOptions,
   type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
+import { github, slack, standardWebhooks, stripe } from '@webhook-inbox/core/providers'
 import {
   heldResponseLimit,
   type NodeOnlyOptions,
@@ -43,13 +47,47 @@ export type ExpressWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> 
 > &
   NodeOnlyOptions
 
+/** {@link ExpressWebhookOptions} for any provider. */
+export type ExpressAnyWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> =
+  AnyWebhookOptions<ExpressContext, Webhook> & NodeOnlyOptions
+
 /**
  * Guards a route, or with `path` an application, for GitHub webhooks: the handlers after it run once for each
  * delivery, with `req.webhook`, the payload as `req.body` and the bytes as `req.rawBody`.
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
 export function githubWebhook(options: ExpressWebhookOptions<GitHubDelivery>): RequestHandler {
-  return webhook({ ...options, provider: 'github' })
+  return providerWebhook({ ...options, provider: github })
+}
+
+/**
+ * {@link githubWebhook} for Stripe's events; the type parameter is their type, for instance `Stripe.Event`.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function stripeWebhook<Payload = unknown>(
+  options: ExpressWebhookOptions<ProviderDelivery<'stripe', Payload>>,
+): RequestHandler {
+  return providerWebhook({ ...options, provider: stripe })
+}
+
+/**
+ * {@link githubWebhook} for Slack's events, interactions and slash commands.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function slackWebhook<Payload = unknown>(
+  options: ExpressWebhookOptions<ProviderDelivery<'slack', Payload>>,
+): RequestHandler {
+  return providerWebhook({ ...options, provider: slack })
+}
+
+/**
+ * {@link githubWebhook} for any sender that follows Standard Webhooks.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function standardWebhook<Payload = unknown>(
+  options: ExpressWebhookOptions<ProviderDelivery<'standard-webhooks', Payload>>,
+): RequestHandler {
+  return providerWebhook({ ...options, provider: standardWebhooks })
 }
 
 /**
@@ -59,12 +97,22 @@ export function githubWebhook(options: ExpressWebhookOptions<GitHubDelivery>): R
 export function webhook<
   Name extends ProviderName | Provider,
   Webhook extends ClaimedDelivery = WebhookOf<Name>,
->(options: ExpressWebhookOptions<Webhook> & { readonly provider: Name }): RequestHandler {
+>(options: ExpressAnyWebhookOptions<Webhook> & { readonly provider: Name }): RequestHandler {
+  return providerWebhook({ ...options, provider: providerOf(options.provider) })
+}
+
+/**
+ * {@link webhook} for an entry: a bundle of it holds no other provider.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function providerWebhook<Webhook extends ClaimedDelivery = ClaimedDelivery>(
+  options: ExpressAnyWebhookOptions<Webhook> & { readonly provider: Provider },
+): RequestHandler {
   const { path, maxHeldResponseBytes, ...receiverOptions } = { ...options }
   rejectUnknownOptions('webhook', { ...options }, nodeOptionNames)
   const isOurs = pathMatcher(path)
   const limit = heldResponseLimit(maxHeldResponseBytes)
-  const receiver = createReceiver(receiverOptions)
+  const receiver = createProviderReceiver(receiverOptions)
 
   return (req, res, next) => {
     if (!isOurs(req.path)) {

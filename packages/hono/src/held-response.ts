@@ -110,9 +110,11 @@ function failBroken(receipt: ClaimedReceipt, broken: unknown): Promise<Settlemen
 function settled(
   response: Response,
   body: Uint8Array<ArrayBuffer> | null,
-  { state, replace }: Settlement,
+  { state, replace, headers }: Settlement,
 ): HeldResponse {
-  return { response: replace === undefined ? copied(response, body, state) : toResponse(replace) }
+  return {
+    response: replace === undefined ? copied(response, body, state, headers) : toResponse(replace),
+  }
 }
 
 // A copy, because the headers of a fetched response cannot be changed.
@@ -120,9 +122,11 @@ function copied(
   response: Response,
   body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>> | null,
   state: string,
+  own: Settlement['headers'] = {},
 ): Response {
   const headers = new Headers(response.headers)
   headers.set(statusHeader, state)
+  for (const [name, value] of Object.entries(own)) headers.set(name, value)
   // The handler streamed; this is whole, and a server that gives it a length must not call it chunked as well.
   if (!(body instanceof ReadableStream)) headers.delete('transfer-encoding')
   const { status } = response

@@ -2,7 +2,12 @@ export { type ClaimedDelivery, PermanentError, WebhookInboxError } from '@webhoo
 export {
   getWebhook,
   githubWebhook,
+  type HonoAnyWebhookOptions,
   type HonoWebhookOptions,
+  providerWebhook,
+  slackWebhook,
+  standardWebhook,
+  stripeWebhook,
   type WebhookMiddleware,
   type WebhookVariables,
   webhook,

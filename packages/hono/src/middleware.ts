@@ -1,13 +1,16 @@
 import {
   type AnyWebhook,
+  type AnyWebhookOptions,
   type ClaimedDelivery,
   type ClaimedReceipt,
-  createReceiver,
+  createProviderReceiver,
   type GitHubDelivery,
   optionError,
   type Provider,
+  type ProviderDelivery,
   type ProviderName,
   pathMatcher,
+  providerOf,
   receiverOptionNames,
   rejectUnknownOptions,
   statusHeader,
@@ -16,6 +19,7 @@ import {
   type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
+import { github, slack, standardWebhooks, stripe } from '@webhook-inbox/core/providers'
 import type { Context, ExecutionContext, MiddlewareHandler, Next } from 'hono'
 import { readBody } from './body.ts'
 import { type HeldResponse, ownResponse, settleResponse } from './held-response.ts'
@@ -32,10 +36,7 @@ export type WebhookMiddleware<Webhook extends ClaimedDelivery = AnyWebhook> = Mi
   Variables: WebhookVariables<Webhook>
 }>
 
-export type HonoWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = WebhookOptions<
-  Context,
-  Webhook
-> & {
+interface HonoOnlyOptions {
   /**
    * Answer this path only; other requests go on to the next handler. Compared with the absolute `c.req.path`,
    * without case and one trailing slash. @default every request that reaches the middleware
@@ -48,6 +49,19 @@ export type HonoWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = W
   readonly maxHeldResponseBytes?: number
 }
 
+export type HonoWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = WebhookOptions<
+  Context,
+  Webhook
+> &
+  HonoOnlyOptions
+
+/** {@link HonoWebhookOptions} for any provider. */
+export type HonoAnyWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = AnyWebhookOptions<
+  Context,
+  Webhook
+> &
+  HonoOnlyOptions
+
 const optionNames: readonly string[] = [...receiverOptionNames, 'path', 'maxHeldResponseBytes']
 
 /**
@@ -58,7 +72,37 @@ const optionNames: readonly string[] = [...receiverOptionNames, 'path', 'maxHeld
 export function githubWebhook(
   options: HonoWebhookOptions<GitHubDelivery>,
 ): WebhookMiddleware<GitHubDelivery> {
-  return webhook({ ...options, provider: 'github' })
+  return providerWebhook({ ...options, provider: github })
+}
+
+/**
+ * {@link githubWebhook} for Stripe's events; the type parameter is their type, for instance `Stripe.Event`.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function stripeWebhook<Payload = unknown>(
+  options: HonoWebhookOptions<ProviderDelivery<'stripe', Payload>>,
+): WebhookMiddleware<ProviderDelivery<'stripe', Payload>> {
+  return providerWebhook({ ...options, provider: stripe })
+}
+
+/**
+ * {@link githubWebhook} for Slack's events, interactions and slash commands.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function slackWebhook<Payload = unknown>(
+  options: HonoWebhookOptions<ProviderDelivery<'slack', Payload>>,
+): WebhookMiddleware<ProviderDelivery<'slack', Payload>> {
+  return providerWebhook({ ...options, provider: slack })
+}
+
+/**
+ * {@link githubWebhook} for any sender that follows Standard Webhooks.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function standardWebhook<Payload = unknown>(
+  options: HonoWebhookOptions<ProviderDelivery<'standard-webhooks', Payload>>,
+): WebhookMiddleware<ProviderDelivery<'standard-webhooks', Payload>> {
+  return providerWebhook({ ...options, provider: standardWebhooks })
 }
 
 /**
@@ -68,7 +112,19 @@ export function githubWebhook(
 export function webhook<
   Name extends ProviderName | Provider,
   Webhook extends ClaimedDelivery = WebhookOf<Name>,
->(options: HonoWebhookOptions<Webhook> & { readonly provider: Name }): WebhookMiddleware<Webhook> {
+>(
+  options: HonoAnyWebhookOptions<Webhook> & { readonly provider: Name },
+): WebhookMiddleware<Webhook> {
+  return providerWebhook({ ...options, provider: providerOf(options.provider) })
+}
+
+/**
+ * {@link webhook} for an entry: a bundle of it holds no other provider.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function providerWebhook<Webhook extends ClaimedDelivery = ClaimedDelivery>(
+  options: HonoAnyWebhookOptions<Webhook> & { readonly provider: Provider },
+): WebhookMiddleware<Webhook> {
   const { path, maxHeldResponseBytes = 1024 * 1024, ...receiverOptions } = { ...options }
   rejectUnknownOptions('webhook', { ...options }, optionNames)
   if (!Number.isSafeInteger(maxHeldResponseBytes) || maxHeldResponseBytes <= 0) {
@@ -77,7 +133,7 @@ export function webhook<
     )
   }
   const isOurs = pathMatcher(path)
-  const receiver = createReceiver<Context, Webhook>(receiverOptions)
+  const receiver = createProviderReceiver<Context, Webhook>(receiverOptions)
 
   return async (c, next) => {
     if (!isOurs(c.req.path)) return next()
@@ -102,7 +158,8 @@ export function webhook<
       if (pending !== undefined) keepAlive(c, () => pending)
     } else {
       // Through the context, so that headers which earlier middleware has set are kept.
-      c.res = c.newResponse(receipt.answer.body, toResponse(receipt.answer))
+      const answer = toResponse(receipt.answer)
+      c.res = c.newResponse(answer.body === null ? null : receipt.answer.body, answer)
     }
     if (mayBeUntold(c.res)) {
       // Without an end: a drain that ends aborts what other requests of this isolate still run.
@@ -115,8 +172,8 @@ export function webhook<
  * The delivery of this request, for handlers whose types do not show it.
  * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware has run before
  */
-export function getWebhook(c: Context): AnyWebhook {
-  const found: AnyWebhook | undefined = c.get('webhook')
+export function getWebhook<Webhook extends ClaimedDelivery = AnyWebhook>(c: Context): Webhook {
+  const found: Webhook | undefined = c.get('webhook')
   if (found !== undefined) return found
   throw new WebhookInboxError(
     'ERR_NO_WEBHOOK',
@@ -142,8 +199,11 @@ async function runRoute(
     try {
       await next()
     } catch (error) {
-      const { state } = await receipt.settle({ status: 500, error })
-      if (!expired) c.header(statusHeader, state)
+      const { state, headers = {} } = await receipt.settle({ status: 500, error })
+      if (!expired) {
+        c.header(statusHeader, state)
+        for (const [name, value] of Object.entries(headers)) c.header(name, value)
+      }
       throw error
     }
     if (expired) return undefined

@@ -2,7 +2,12 @@ export { PermanentError } from '@webhook-inbox/core'
 export {
   getWebhook,
   githubWebhook,
+  type KoaAnyWebhookOptions,
   type KoaWebhookOptions,
+  providerWebhook,
+  slackWebhook,
+  standardWebhook,
+  stripeWebhook,
   type WebhookMiddleware,
   type WebhookState,
   webhook,

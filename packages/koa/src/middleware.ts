@@ -3,16 +3,20 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import {
   type AnyWebhook,
+  type AnyWebhookOptions,
   type ClaimedDelivery,
-  createReceiver,
+  createProviderReceiver,
   type GitHubDelivery,
   type Provider,
+  type ProviderDelivery,
   type ProviderName,
   pathMatcher,
+  providerOf,
   rejectUnknownOptions,
   type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
+import { github, slack, standardWebhooks, stripe } from '@webhook-inbox/core/providers'
 import {
   getWebhook as getNodeWebhook,
   heldResponseLimit,
@@ -41,6 +45,13 @@ export type KoaWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = We
 > &
   NodeOnlyOptions
 
+/** {@link KoaWebhookOptions} for any provider. */
+export type KoaAnyWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = AnyWebhookOptions<
+  ParameterizedContext,
+  Webhook
+> &
+  NodeOnlyOptions
+
 /**
  * Guards a route, or with `path` an application, for GitHub webhooks: what follows runs once for each delivery, with
  * `ctx.state.webhook`, the payload as `ctx.request.body` and the bytes as `ctx.request.rawBody`.
@@ -49,7 +60,37 @@ export type KoaWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = We
 export function githubWebhook(
   options: KoaWebhookOptions<GitHubDelivery>,
 ): WebhookMiddleware<GitHubDelivery> {
-  return webhook({ ...options, provider: 'github' })
+  return providerWebhook({ ...options, provider: github })
+}
+
+/**
+ * {@link githubWebhook} for Stripe's events; the type parameter is their type, for instance `Stripe.Event`.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function stripeWebhook<Payload = unknown>(
+  options: KoaWebhookOptions<ProviderDelivery<'stripe', Payload>>,
+): WebhookMiddleware<ProviderDelivery<'stripe', Payload>> {
+  return providerWebhook({ ...options, provider: stripe })
+}
+
+/**
+ * {@link githubWebhook} for Slack's events, interactions and slash commands.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function slackWebhook<Payload = unknown>(
+  options: KoaWebhookOptions<ProviderDelivery<'slack', Payload>>,
+): WebhookMiddleware<ProviderDelivery<'slack', Payload>> {
+  return providerWebhook({ ...options, provider: slack })
+}
+
+/**
+ * {@link githubWebhook} for any sender that follows Standard Webhooks.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function standardWebhook<Payload = unknown>(
+  options: KoaWebhookOptions<ProviderDelivery<'standard-webhooks', Payload>>,
+): WebhookMiddleware<ProviderDelivery<'standard-webhooks', Payload>> {
+  return providerWebhook({ ...options, provider: standardWebhooks })
 }
 
 /**
@@ -59,12 +100,24 @@ export function githubWebhook(
 export function webhook<
   Name extends ProviderName | Provider,
   Webhook extends ClaimedDelivery = WebhookOf<Name>,
->(options: KoaWebhookOptions<Webhook> & { readonly provider: Name }): WebhookMiddleware<Webhook> {
+>(
+  options: KoaAnyWebhookOptions<Webhook> & { readonly provider: Name },
+): WebhookMiddleware<Webhook> {
+  return providerWebhook({ ...options, provider: providerOf(options.provider) })
+}
+
+/**
+ * {@link webhook} for an entry: a bundle of it holds no other provider.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function providerWebhook<Webhook extends ClaimedDelivery = ClaimedDelivery>(
+  options: KoaAnyWebhookOptions<Webhook> & { readonly provider: Provider },
+): WebhookMiddleware<Webhook> {
   const { path, maxHeldResponseBytes, ...receiverOptions } = { ...options }
   rejectUnknownOptions('webhook', { ...options }, nodeOptionNames)
   const isOurs = pathMatcher(path)
   const limit = heldResponseLimit(maxHeldResponseBytes)
-  const receiver = createReceiver(receiverOptions)
+  const receiver = createProviderReceiver(receiverOptions)
 
   return async (ctx, next) => {
     if (!isOurs(ctx.path)) return next()
@@ -103,8 +156,10 @@ export function webhook<
  * The delivery that this request has claimed, where types do not show it.
  * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware ran before
  */
-export function getWebhook(ctx: { readonly req: IncomingMessage }): AnyWebhook {
-  return getNodeWebhook(ctx.req)
+export function getWebhook<Webhook extends ClaimedDelivery = AnyWebhook>(ctx: {
+  readonly req: IncomingMessage
+}): Webhook {
+  return getNodeWebhook<Webhook>(ctx.req)
 }
 
 // Koa's parsers keep what they have read on its own request, where the reader of Node requests does not look.

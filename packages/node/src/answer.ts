@@ -14,7 +14,8 @@ export function writeAnswer(req: IncomingMessage, res: ServerResponse, answer: A
   res.statusCode = answer.status
   for (const [name, value] of Object.entries(answer.headers)) res.setHeader(name, value)
   const body = Buffer.from(answer.body, 'utf8')
-  res.setHeader('content-length', body.length)
+  // An answer without content states no length either.
+  if (answer.status !== 204 && answer.status !== 304) res.setHeader('content-length', body.length)
   if (req.complete) {
     res.end(req.method === 'HEAD' ? undefined : body)
     if (!req.readableEnded) req.resume()

@@ -190,7 +190,7 @@ export function holdResponse(
     let wantsMore = true
     if (writes.length > 0) {
       if (!flowing) receipt.reportUnheld()
-      wantsMore = sendWrites('processing')
+      wantsMore = sendWrites({ state: 'processing' })
     }
     writes = last === undefined ? [] : [last]
     return wantsMore || gone
@@ -210,8 +210,8 @@ export function holdResponse(
     })
     const letGo = keepConnectionOpen(req, res)
     const last = chunk ? [chunk, encoding, callback] : callback === undefined ? [] : [callback]
-    settle(head?.status ?? res.statusCode, (state) => {
-      sendWrites(state)
+    settle(head?.status ?? res.statusCode, (settlement) => {
+      sendWrites(settlement)
       real(end, withoutTail(last))
     }).then(letGo)
     return res
@@ -231,7 +231,7 @@ export function holdResponse(
     return res
   }
 
-  function sendWrites(state: Settlement['state']): boolean {
+  function sendWrites({ state, headers = {} }: Pick<Settlement, 'state' | 'headers'>): boolean {
     if (!flowing && head !== undefined) {
       flowing = true
       Reflect.set(res, '_header', null)
@@ -242,6 +242,7 @@ export function holdResponse(
       res.statusCode = head.status
       res.statusMessage = head.message
       res.setHeader(statusHeader, state)
+      for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
       if (head.explicit) real(writeHead, [head.status])
     }
     let wantsMore = true
@@ -253,22 +254,23 @@ export function holdResponse(
 
   async function settle(
     status: number,
-    send: ((state: Settlement['state']) => void) | undefined,
+    send: ((settlement: Settlement) => void) | undefined,
   ): Promise<void> {
     const end = thrown === undefined ? { status } : { status, error: thrown.error }
     release(await receipt.settle(end), send)
   }
 
   function release(
-    { state, replace }: Settlement,
-    send: ((state: Settlement['state']) => void) | undefined,
+    settlement: Settlement,
+    send: ((settlement: Settlement) => void) | undefined,
   ): void {
     if (released) return
     released = true
     watch.stop()
     replaced.restore()
     try {
-      if (replace === undefined) send?.(state)
+      const { replace } = settlement
+      if (replace === undefined) send?.(settlement)
       // The head is out: an answer that breaks off is the only other way to say that it does not hold.
       else if (flowing) breakOff(req, res)
       else replaceAnswer(replace)

@@ -17,8 +17,13 @@ export {
 export { getWebhook, setProperty } from './request.ts'
 export {
   githubWebhook,
+  type NodeAnyWebhookOptions,
   type NodeContext,
   type NodeListener,
   type NodeWebhookOptions,
+  providerWebhook,
+  slackWebhook,
+  standardWebhook,
+  stripeWebhook,
   webhook,
 } from './webhook.ts'

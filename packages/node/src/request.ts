@@ -1,6 +1,6 @@
 /** What a request carries once its webhook is verified and claimed. */
 import type { IncomingMessage } from 'node:http'
-import { type AnyWebhook, WebhookInboxError } from '@webhook-inbox/core'
+import { type AnyWebhook, type ClaimedDelivery, WebhookInboxError } from '@webhook-inbox/core'
 
 declare module 'node:http' {
   interface IncomingMessage {
@@ -27,8 +27,11 @@ export function setProperty(target: object, name: string, value: unknown): void 
  * The delivery that this request has claimed.
  * @throws WebhookInboxError `ERR_NO_WEBHOOK` when no webhook middleware ran before this handler
  */
-export function getWebhook(req: Pick<IncomingMessage, 'webhook'>): AnyWebhook {
-  if (req.webhook !== undefined) return req.webhook
+export function getWebhook<Webhook extends ClaimedDelivery = AnyWebhook>(
+  req: Pick<IncomingMessage, 'webhook'>,
+): Webhook {
+  // Which provider's it is only the route knows: the type parameter is its word.
+  if (req.webhook !== undefined) return req.webhook as ClaimedDelivery as Webhook
   throw new WebhookInboxError(
     'ERR_NO_WEBHOOK',
     'There is no verified webhook on this request. Mount githubWebhook({ secret, store }) on this route, before the handler that reads it.',

@@ -2,19 +2,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   type AnyWebhook,
+  type AnyWebhookOptions,
   type ClaimedDelivery,
-  createReceiver,
+  createProviderReceiver,
   type GitHubDelivery,
   isPermanentError,
   optionError,
   type Provider,
+  type ProviderDelivery,
   type ProviderName,
   pathMatcher,
+  providerOf,
   refusalAnswer,
   rejectUnknownOptions,
   type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
+import { github, slack, standardWebhooks, stripe } from '@webhook-inbox/core/providers'
 import { writeAnswer } from './answer.ts'
 import type { HeldResponse } from './hold.ts'
 import { heldResponseLimit, type NodeOnlyOptions, nodeOptionNames, receiveNode } from './receive.ts'
@@ -26,6 +30,13 @@ export interface NodeContext {
 }
 
 export type NodeWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = WebhookOptions<
+  NodeContext,
+  Webhook
+> &
+  NodeOnlyOptions
+
+/** {@link NodeWebhookOptions} for any provider. */
+export type NodeAnyWebhookOptions<Webhook extends ClaimedDelivery = AnyWebhook> = AnyWebhookOptions<
   NodeContext,
   Webhook
 > &
@@ -46,7 +57,37 @@ export type NodeListener = (
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
 export function githubWebhook(options: NodeWebhookOptions<GitHubDelivery>): NodeListener {
-  return webhook({ ...options, provider: 'github' })
+  return providerWebhook({ ...options, provider: github })
+}
+
+/**
+ * {@link githubWebhook} for Stripe's events; the type parameter is their type, for instance `Stripe.Event`.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function stripeWebhook<Payload = unknown>(
+  options: NodeWebhookOptions<ProviderDelivery<'stripe', Payload>>,
+): NodeListener {
+  return providerWebhook({ ...options, provider: stripe })
+}
+
+/**
+ * {@link githubWebhook} for Slack's events, interactions and slash commands.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function slackWebhook<Payload = unknown>(
+  options: NodeWebhookOptions<ProviderDelivery<'slack', Payload>>,
+): NodeListener {
+  return providerWebhook({ ...options, provider: slack })
+}
+
+/**
+ * {@link githubWebhook} for any sender that follows Standard Webhooks.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function standardWebhook<Payload = unknown>(
+  options: NodeWebhookOptions<ProviderDelivery<'standard-webhooks', Payload>>,
+): NodeListener {
+  return providerWebhook({ ...options, provider: standardWebhooks })
 }
 
 /**
@@ -56,12 +97,22 @@ export function githubWebhook(options: NodeWebhookOptions<GitHubDelivery>): Node
 export function webhook<
   Name extends ProviderName | Provider,
   Webhook extends ClaimedDelivery = WebhookOf<Name>,
->(options: NodeWebhookOptions<Webhook> & { readonly provider: Name }): NodeListener {
+>(options: NodeAnyWebhookOptions<Webhook> & { readonly provider: Name }): NodeListener {
+  return providerWebhook({ ...options, provider: providerOf(options.provider) })
+}
+
+/**
+ * {@link webhook} for an entry: a bundle of it holds no other provider.
+ * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
+ */
+export function providerWebhook<Webhook extends ClaimedDelivery = ClaimedDelivery>(
+  options: NodeAnyWebhookOptions<Webhook> & { readonly provider: Provider },
+): NodeListener {
   const { path, maxHeldResponseBytes, ...receiverOptions } = { ...options }
   rejectUnknownOptions('webhook', { ...options }, nodeOptionNames)
   const isOurs = pathMatcher(path)
   const limit = heldResponseLimit(maxHeldResponseBytes)
-  const receiver = createReceiver(receiverOptions)
+  const receiver = createProviderReceiver(receiverOptions)
 
   return (req, res, next) => {
     if (next === undefined && options.handler === undefined && options.queue !== true) {

@@ -34,8 +34,13 @@ export interface Proof {
 /** Whether the request carries anything that a scheme of the provider could judge. */
 export function hasSignature(provider: Provider, headers: HeaderMap, url: string): boolean {
   return signaturesOf(provider).some(
-    (signature) => isInBody(signature) || valuesOf(signature, headers, url).length > 0,
+    (signature) => isInBody(signature) || isCarried(signature, headers, url),
   )
+}
+
+function isCarried({ header = [], query }: Carrier, headers: HeaderMap, url: string): boolean {
+  if (query !== undefined) return (queryValue(url, query) ?? '') !== ''
+  return [header].flat().some((name) => (headers[name] ?? '') !== '')
 }
 
 function isInBody({ header, query }: Carrier): boolean {
@@ -91,10 +96,10 @@ export async function verifySignature(
   const readable = { headers: request.headers, url: request.url, payload: undefined }
   for (const signature of signaturesOf(provider)) {
     if (signature.when !== undefined && !holds(signature.when, readable)) continue
+    if (!isInBody(signature) && !isCarried(signature, request.headers, request.url)) continue
+    problem ??= 'signature_mismatch'
     const sets = setsOf(signature, request)
     const count = sets.reduce((sum, { values }) => sum + values.length, 0)
-    if (count === 0 && !isInBody(signature)) continue
-    problem ??= 'signature_mismatch'
     if (count > mostValues) continue
     const keys: readonly (SchemeKey & { readonly secretIndex: number })[] = secrets.flatMap(
       ({ schemes }, secretIndex) =>
