@@ -89,10 +89,15 @@ export function pathOf(url: string): string {
   return path.startsWith('/') ? path : `/${path}`
 }
 
-/** Names and values of a form, one after another: sorted by name, the values of one name sorted, each once. */
-export function sortedForm(body: Uint8Array): string {
+/**
+ * Names and values of a form, one after another: sorted by name, the values of one name sorted, each once. Undefined
+ * for a field without `=`: nothing stands between name and value here, so one field could be taken for two.
+ */
+export function sortedForm(body: Uint8Array): string | undefined {
+  const text = new TextDecoder().decode(body)
+  if (text !== '' && text.split('&').some((field) => !field.includes('='))) return undefined
   const byName = new Map<string, Set<string>>()
-  for (const [name, value] of new URLSearchParams(new TextDecoder().decode(body))) {
+  for (const [name, value] of new URLSearchParams(text)) {
     const values = byName.get(name) ?? new Set()
     byName.set(name, values.add(value))
   }

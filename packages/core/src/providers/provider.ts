@@ -90,7 +90,7 @@ export interface Carrier {
   readonly separator?: string
   /** Text before the signature; values without it are somebody else's. @default '' */
   readonly prefix?: string
-  /** A value without the prefix counts too. @default false */
+  /** A value without the prefix counts too, where it is the only one. @default false */
   readonly bare?: boolean
   /** Between several sets in one header, each with a time and signatures of its own. */
   readonly groups?: string

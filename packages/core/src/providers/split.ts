@@ -13,8 +13,7 @@ export function splitValues(
 ): readonly string[] {
   const values =
     separator === undefined ? [header] : header.split(separator).map((one) => one.trim())
-  return values.flatMap((value) => {
-    if (value.startsWith(prefix)) return [value.slice(prefix.length)]
-    return bare ? [value] : []
-  })
+  // A value without its prefix only where it is the one.
+  if (bare && values.length === 1 && !header.startsWith(prefix)) return values
+  return values.flatMap((value) => (value.startsWith(prefix) ? [value.slice(prefix.length)] : []))
 }

@@ -18,6 +18,7 @@ export async function twilioContent(request: SignedRequest): Promise<ContentCand
     if (!equalText(queryValue(url, 'bodySHA256') ?? '', digest)) return []
   }
   const form = isForm ? sortedForm(body) : ''
+  if (form === undefined) return []
   return addressesOf(url).map((address) => utf8(address + form))
 }
 
