@@ -94,7 +94,8 @@ export function pathOf(url: string): string {
  * for a field without `=`: nothing stands between name and value here, so one field could be taken for two.
  */
 export function sortedForm(body: Uint8Array): string | undefined {
-  const text = new TextDecoder().decode(body)
+  // A byte order mark is part of the first name, as for those who sign.
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(body)
   if (text !== '' && text.split('&').some((field) => !field.includes('='))) return undefined
   const byName = new Map<string, Set<string>>()
   for (const [name, value] of new URLSearchParams(text)) {

@@ -1,7 +1,7 @@
 import { verifyJwt } from '../../jwt/verify-jwt.ts'
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { day, second } from './units.ts'
 
 /** LiveKit */
 export const livekit: Provider = /* @__PURE__ */ entry(() => ({
@@ -13,6 +13,7 @@ export const livekit: Provider = /* @__PURE__ */ entry(() => ({
     algorithms: ['HS256'],
     secretHolds: 'issuer:key',
     bodyHash: { claim: 'sha256', encoding: 'base64' },
+    skewMs: 10 * second,
     verify: verifyJwt,
   },
   deliveryId: { body: 'id' },

@@ -9,7 +9,9 @@ export async function verifyBraintree({
   request,
   secret,
 }: SignatureInput): Promise<'valid' | VerifyCode> {
-  const form = new URLSearchParams(new TextDecoder().decode(request.body))
+  const form = new URLSearchParams(
+    new TextDecoder('utf-8', { ignoreBOM: true }).decode(request.body),
+  )
   const signatures = form.get('bt_signature')
   const payload = form.get('bt_payload')
   if (signatures === null || payload === null || secret === undefined) return 'signature_missing'

@@ -2,11 +2,11 @@
 import { concatBytes, utf8 } from '../../crypto/bytes.ts'
 import type { ContentCandidates, SignedRequest } from '../provider.ts'
 
-/** The raw body, or the same with every character beyond ASCII as `\uXXXX`. */
+/** The body with every character beyond ASCII as `\uXXXX`, or as it is. */
 export function metaContent({ body }: SignedRequest): ContentCandidates {
   const text = textOf(body)
   if (text === undefined || isAscii(text)) return [body]
-  return [body, utf8(escaped(text, /[\u0080-\uffff]/g))]
+  return [utf8(escaped(text, /[\u007f-\uffff]/g)), body]
 }
 
 /** Body and time, the body raw or with escapes; of those slashes too. */
@@ -22,7 +22,7 @@ export function boxContent({ body, headers }: SignedRequest): ContentCandidates 
 
 function isAscii(text: string): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what ASCII is
-  return /^[\u0000-\u007f]*$/.test(text)
+  return /^[\u0000-\u007e]*$/.test(text)
 }
 
 function escaped(text: string, beyond: RegExp): string {
