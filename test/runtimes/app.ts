@@ -1,8 +1,9 @@
 /** The two handlers that run outside Node, for every runtime of this folder. */
-import { githubWebhook as fetchWebhook, memoryStore } from '@webhook-inbox/core'
+import { githubWebhook as fetchWebhook, memoryStore, verify } from '@webhook-inbox/core'
 import { githubWebhook } from '@webhook-inbox/hono'
 import { Hono } from 'hono'
 import { streamText } from 'hono/streaming'
+import { entryOf, requestOf, type Vector } from '../vector.ts'
 
 const secret = "It's a Secret to Everybody"
 const runs = { hono: 0, fetch: 0 }
@@ -38,6 +39,15 @@ const handleFetch = fetchWebhook({
   handler: () => {
     runs.fetch += 1
   },
+})
+// Requests that others have signed, judged by this runtime's own cryptography.
+app.post('/vectors', async (c) => {
+  const vectors: readonly Vector[] = await c.req.json()
+  const verdicts = vectors.map(async (vector) => {
+    const { valid } = await verify(entryOf(vector.provider), requestOf(vector))
+    return valid
+  })
+  return c.json(await Promise.all(verdicts))
 })
 app.all('/fetch', (c) => handleFetch(c.req.raw))
 

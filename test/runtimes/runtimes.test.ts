@@ -1,8 +1,12 @@
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { verify } from '@webhook-inbox/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { entryOf, requestOf, type Vector } from '../vector.ts'
 import { type Runtime, runtimes, type Server } from './runtime.ts'
 
 // GitHub's published example.
@@ -63,6 +67,22 @@ function signed(content: string, headers: Readonly<Record<string, string>> = {})
 }
 
 describe.each(runtimes)('on $name', (runtime) => {
+  it('judges what other libraries have signed as Node does', async () => {
+    const folder = join(import.meta.dirname, '../vectors')
+    const vectors = readdirSync(folder).flatMap((file): readonly Vector[] =>
+      JSON.parse(readFileSync(join(folder, file), 'utf8')),
+    )
+    const expected = await Promise.all(
+      vectors.map(async (vector) => {
+        const { valid } = await verify(entryOf(vector.provider), requestOf(vector))
+        return valid
+      }),
+    )
+    const sent = await send(runtime, '/vectors', { body: JSON.stringify(vectors) })
+    expect(JSON.parse(sent.body)).toEqual(expected)
+    expect(expected.filter(Boolean).length).toBeGreaterThan(50)
+  })
+
   it.each(['hono', 'fetch'])('%s runs the published example once', async (adapter) => {
     const vector = signed(body, { 'x-hub-signature-256': signature, 'x-github-delivery': 'vector' })
     const forged = await send(runtime, `/${adapter}`, { ...vector, body: 'Hello, World?' })

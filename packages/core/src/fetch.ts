@@ -9,7 +9,6 @@ import { type ProviderName, providerOf } from './providers/catalogue.ts'
 import { github } from './providers/entries/github.ts'
 import { slack } from './providers/entries/slack.ts'
 import { standardWebhooks } from './providers/entries/standard-webhooks.ts'
-import { stripe } from './providers/entries/stripe.ts'
 import type { Provider } from './providers/provider.ts'
 import { type BodyResult, createProviderReceiver } from './receiver.ts'
 import {
@@ -20,6 +19,7 @@ import {
 } from './receiver-options.ts'
 import type { AnyWebhook, ProviderDelivery, WebhookOf } from './registry.ts'
 import { type Answer, refusalAnswer, toResponse } from './response.ts'
+import { type StripeOptions, stripeEntry } from './stripe.ts'
 
 /** A handler's context in the fetch adapter. */
 export interface FetchContext {
@@ -56,9 +56,10 @@ export function githubWebhook(options: FetchWebhookOptions<GitHubDelivery>): Fet
 
 /** A fetch handler for Stripe's events; the type parameter is their type. @throws WebhookInboxError `ERR_OPTION` */
 export function stripeWebhook<Payload = unknown>(
-  options: FetchWebhookOptions<ProviderDelivery<'stripe', Payload>>,
+  options: FetchWebhookOptions<ProviderDelivery<'stripe', Payload>> & StripeOptions,
 ): FetchHandler {
-  return providerWebhook({ ...options, provider: stripe })
+  const { dedupBy, ...rest } = options
+  return providerWebhook({ ...rest, provider: stripeEntry({ dedupBy }) })
 }
 
 /** A fetch handler for Slack's events, interactions and commands. @throws WebhookInboxError `ERR_OPTION` */

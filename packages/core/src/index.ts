@@ -170,6 +170,7 @@ export type {
   TakenDelivery,
   Watch,
 } from './store.ts'
+export { type StripeOptions, stripeEntry } from './stripe.ts'
 export {
   type Verification,
   type VerifiedDelivery,

@@ -11,10 +11,12 @@ import {
   pathMatcher,
   providerOf,
   rejectUnknownOptions,
+  type StripeOptions,
+  stripeEntry,
   type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
-import { github, slack, standardWebhooks, stripe } from '@webhook-inbox/core/providers'
+import { github, slack, standardWebhooks } from '@webhook-inbox/core/providers'
 import {
   heldResponseLimit,
   type NodeOnlyOptions,
@@ -65,9 +67,10 @@ export function githubWebhook(options: ExpressWebhookOptions<GitHubDelivery>): R
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
 export function stripeWebhook<Payload = unknown>(
-  options: ExpressWebhookOptions<ProviderDelivery<'stripe', Payload>>,
+  options: ExpressWebhookOptions<ProviderDelivery<'stripe', Payload>> & StripeOptions,
 ): RequestHandler {
-  return providerWebhook({ ...options, provider: stripe })
+  const { dedupBy, ...rest } = options
+  return providerWebhook({ ...rest, provider: stripeEntry({ dedupBy }) })
 }
 
 /**

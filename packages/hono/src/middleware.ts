@@ -13,13 +13,15 @@ import {
   providerOf,
   receiverOptionNames,
   rejectUnknownOptions,
+  type StripeOptions,
   statusHeader,
+  stripeEntry,
   toResponse,
   WebhookInboxError,
   type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
-import { github, slack, standardWebhooks, stripe } from '@webhook-inbox/core/providers'
+import { github, slack, standardWebhooks } from '@webhook-inbox/core/providers'
 import type { Context, ExecutionContext, MiddlewareHandler, Next } from 'hono'
 import { readBody } from './body.ts'
 import { type HeldResponse, ownResponse, settleResponse } from './held-response.ts'
@@ -80,9 +82,10 @@ export function githubWebhook(
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
 export function stripeWebhook<Payload = unknown>(
-  options: HonoWebhookOptions<ProviderDelivery<'stripe', Payload>>,
+  options: HonoWebhookOptions<ProviderDelivery<'stripe', Payload>> & StripeOptions,
 ): WebhookMiddleware<ProviderDelivery<'stripe', Payload>> {
-  return providerWebhook({ ...options, provider: stripe })
+  const { dedupBy, ...rest } = options
+  return providerWebhook({ ...rest, provider: stripeEntry({ dedupBy }) })
 }
 
 /**

@@ -13,10 +13,12 @@ import {
   pathMatcher,
   providerOf,
   rejectUnknownOptions,
+  type StripeOptions,
+  stripeEntry,
   type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
-import { github, slack, standardWebhooks, stripe } from '@webhook-inbox/core/providers'
+import { github, slack, standardWebhooks } from '@webhook-inbox/core/providers'
 import {
   getWebhook as getNodeWebhook,
   heldResponseLimit,
@@ -68,9 +70,10 @@ export function githubWebhook(
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
 export function stripeWebhook<Payload = unknown>(
-  options: KoaWebhookOptions<ProviderDelivery<'stripe', Payload>>,
+  options: KoaWebhookOptions<ProviderDelivery<'stripe', Payload>> & StripeOptions,
 ): WebhookMiddleware<ProviderDelivery<'stripe', Payload>> {
-  return providerWebhook({ ...options, provider: stripe })
+  const { dedupBy, ...rest } = options
+  return providerWebhook({ ...rest, provider: stripeEntry({ dedupBy }) })
 }
 
 /**

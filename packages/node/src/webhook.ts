@@ -15,10 +15,12 @@ import {
   providerOf,
   refusalAnswer,
   rejectUnknownOptions,
+  type StripeOptions,
+  stripeEntry,
   type WebhookOf,
   type WebhookOptions,
 } from '@webhook-inbox/core'
-import { github, slack, standardWebhooks, stripe } from '@webhook-inbox/core/providers'
+import { github, slack, standardWebhooks } from '@webhook-inbox/core/providers'
 import { writeAnswer } from './answer.ts'
 import type { HeldResponse } from './hold.ts'
 import { heldResponseLimit, type NodeOnlyOptions, nodeOptionNames, receiveNode } from './receive.ts'
@@ -65,9 +67,10 @@ export function githubWebhook(options: NodeWebhookOptions<GitHubDelivery>): Node
  * @throws WebhookInboxError `ERR_OPTION` when an option is missing, unknown or of the wrong kind
  */
 export function stripeWebhook<Payload = unknown>(
-  options: NodeWebhookOptions<ProviderDelivery<'stripe', Payload>>,
+  options: NodeWebhookOptions<ProviderDelivery<'stripe', Payload>> & StripeOptions,
 ): NodeListener {
-  return providerWebhook({ ...options, provider: stripe })
+  const { dedupBy, ...rest } = options
+  return providerWebhook({ ...rest, provider: stripeEntry({ dedupBy }) })
 }
 
 /**

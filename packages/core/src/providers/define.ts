@@ -32,7 +32,7 @@ export function entry(make: () => Provider): Provider {
 }
 
 /** Frozen, and all that is in it. */
-function freeze<Value>(value: Value): Value {
+export function freeze<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   if (value instanceof RegExp) return Object.freeze(value)
   for (const inner of Object.values(value)) freeze(inner)
