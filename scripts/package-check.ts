@@ -67,6 +67,7 @@ async function installAndRun(tarballs: readonly string[]): Promise<void> {
         express: '^5.3.0',
         hono: '^4.13.19',
         ioredis: '^6.0.0',
+        jose: '^6.2.18',
         koa: '^3.3.0',
         pg: '^8.23.0',
         typescript: '~5.9.0',

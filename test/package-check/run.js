@@ -4,7 +4,9 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { PGlite } from '@electric-sql/pglite'
-import { memoryStore, githubWebhook as onFetch } from '@webhook-inbox/core'
+import { memoryStore, githubWebhook as onFetch, verify } from '@webhook-inbox/core'
+import { netlify } from '@webhook-inbox/core/jwt'
+import { shopify } from '@webhook-inbox/core/providers'
 import { githubWebhook as onExpress } from '@webhook-inbox/express'
 import { githubWebhook as onHono } from '@webhook-inbox/hono'
 import { githubWebhook as onKoa } from '@webhook-inbox/koa'
@@ -128,3 +130,13 @@ await tryOut('redis', adapters.node, onRedis)
 client.disconnect()
 
 assert.ok(Object.values(testkit).some((value) => typeof value === 'function'))
+
+// Names, entries, and the entries that need jose.
+for (const provider of ['stripe', 'slack', 'standard-webhooks', shopify, netlify]) {
+  const request = await testkit.signRequest(provider, { secret: 'whsec_c2VjcmV0', event: 'a.b' })
+  const body = new TextEncoder().encode(request.body)
+  const verified = await verify(provider, { ...request, body, secret: 'whsec_c2VjcmV0' })
+  assert.equal(verified.valid, true)
+  const forged = await verify(provider, { ...request, body, secret: 'whsec_b3RoZXI=' })
+  assert.equal(forged.valid, false)
+}

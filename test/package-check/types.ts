@@ -4,15 +4,25 @@ import { PGlite } from '@electric-sql/pglite'
 import {
   createInbox,
   createReceiver,
+  defineProvider,
   githubWebhook as onFetch,
   PermanentError,
   type Provider,
+  type ProviderDelivery,
   providers,
   type Store,
   verify,
 } from '@webhook-inbox/core'
-import { captureRawBody, getWebhook, githubWebhook as onExpress } from '@webhook-inbox/express'
-import { githubWebhook as onHono } from '@webhook-inbox/hono'
+import { plaid } from '@webhook-inbox/core/jwt'
+import { shopify } from '@webhook-inbox/core/providers'
+import {
+  captureRawBody,
+  getWebhook,
+  githubWebhook as onExpress,
+  stripeWebhook,
+  webhook,
+} from '@webhook-inbox/express'
+import { githubWebhook as onHono, providerWebhook, slackWebhook } from '@webhook-inbox/hono'
 import { githubWebhook as onKoa } from '@webhook-inbox/koa'
 import { githubWebhook as onNode } from '@webhook-inbox/node'
 import { type PostgresClient, postgresStore } from '@webhook-inbox/postgres'
@@ -64,6 +74,49 @@ const handle: (request: Request) => Promise<Response> = onFetch({
 
 const entry: Provider = { ...providers.github, name: 'ours' }
 const receiver = createReceiver({ provider: entry, secret, store })
+
+// The catalogue: payloads of one's own, names, entries, and entries of one's own.
+interface StripeEvent {
+  readonly id: string
+  readonly type: string
+}
+app.post(
+  '/stripe',
+  stripeWebhook<StripeEvent>({ secret, store, dedupBy: 'object' }),
+  (req, res) => {
+    const { payload, provider } = getWebhook<ProviderDelivery<'stripe', StripeEvent>>(req)
+    const name: 'stripe' = provider
+    res.json({ id: payload.id, name })
+  },
+)
+app.post('/twilio', webhook({ provider: 'twilio', secret, store, publicUrl: 'https://a.example' }))
+app.post('/plaid', webhook({ provider: plaid, store, keys: async () => undefined }))
+// @ts-expect-error there is no such name
+app.post('/none', webhook({ provider: 'shopfy', secret, store }))
+// @ts-expect-error GitHub has a secret
+app.post('/none', onExpress({ store }))
+new Hono()
+  .post('/slack', slackWebhook<{ readonly text: string }>({ secret, store }), (c) =>
+    c.text(c.get('webhook').payload.text),
+  )
+  .post('/shopify', providerWebhook({ provider: shopify, secret, store }), (c) =>
+    c.json(c.get('webhook').items?.map((item) => item.id) ?? []),
+  )
+export const acme = defineProvider({
+  name: 'acme',
+  signature: {
+    scheme: 'hmac',
+    hash: 'SHA-256',
+    header: 'acme-signature',
+    encoding: 'hex',
+    content: '{timestamp}.{body}',
+    timestamp: { header: 'acme-timestamp', unit: 's', pastMs: 300_000 },
+  },
+  deliveryId: { body: 'id' },
+  event: { body: 'type' },
+  retriesByItself: true,
+  retentionMs: 7 * 86_400_000,
+})
 
 // Clients as they are.
 export const stores: readonly Store[] = [

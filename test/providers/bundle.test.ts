@@ -1,11 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { providers } from '@webhook-inbox/core'
 import { rolldown } from 'rolldown'
 import { afterAll, describe, expect, it } from 'vitest'
 
 // Inside this package, so that imports find what a reader would have installed.
-const folder = mkdtempSync(join(import.meta.dirname, '../.tmp-bundle-'))
+mkdirSync(join(import.meta.dirname, '../.tmp'), { recursive: true })
+const folder = mkdtempSync(join(import.meta.dirname, '../.tmp/bundle-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
 async function bundleOf(source: string): Promise<string> {
@@ -33,6 +34,8 @@ function providersIn(code: string): readonly string[] {
 }
 
 const isJose = (code: string): boolean => code.includes('ERR_JWT_EXPIRED')
+
+describe('a bundle', () => {
   it.each(['@webhook-inbox/core', '@webhook-inbox/hono'])(
     'of githubWebhook of %s holds GitHub alone',
     async (name) => {
