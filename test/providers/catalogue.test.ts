@@ -61,7 +61,9 @@ describe('the catalogue', () => {
       const { sources = [], unconfirmed = [] } = entry
       expect(sources.length).toBeGreaterThan(0)
       for (const source of sources) {
-        expect(source.url).toMatch(/^(https:\/\/\S+|npm:(@[\w.-]+\/)?[\w.-]+@\d+\.\d+\.\d+ \S+)$/)
+        expect(source.url).toMatch(
+          /^(https:\/\/\S+|npm:(@[\w.-]+\/)?[\w.-]+@\d+\.\d+\.\d+ \S+|code:[\w-]+)$/,
+        )
         expect(source.asOf).toMatch(/^20\d\d-\d\d-\d\d$/)
       }
       const stated = new Set(sources.flatMap(({ facts }) => facts ?? factsOf(entry)))

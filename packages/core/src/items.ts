@@ -183,7 +183,17 @@ function joinItems(
     abort(reason: AbortReason) {
       for (const one of open()) one.claim.abort(reason)
     },
-    onTimeout: (callback) => first.claim.onTimeout(callback),
+    onTimeout(callback) {
+      let isOver = false
+      // The first that is not settled by then: their times began together.
+      for (const one of claimed) {
+        one.claim.onTimeout(() => {
+          if (isOver || states.get(one) !== 'open') return
+          isOver = true
+          callback()
+        })
+      }
+    },
   }
 
   const list = claimed.map((one): DeliveryItem => {

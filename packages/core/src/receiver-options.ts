@@ -1,4 +1,5 @@
 /** The options that every adapter shares, and their checks. */
+import { withDeadline } from './deadline.ts'
 import type { ClaimedDelivery, Delivery } from './delivery.ts'
 import { errorHook } from './error-log.ts'
 import { optionError, rejectUnknownOptions } from './errors.ts'
@@ -247,7 +248,7 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
         ? undefined
         : durationOption(where, 'toleranceMs', options.toleranceMs, 300_000),
     verifyToken: verifyTokenOf(where, provider, options.verifyToken),
-    keys: options.keys,
+    keys: withinDeadline(options.keys, provider.ackDeadlineMs ?? usualAckDeadlineMs),
     ackDeadlineMs: provider.ackDeadlineMs ?? usualAckDeadlineMs,
     inbox,
     endpoint,
@@ -293,6 +294,16 @@ function signsUrl(provider: Provider): boolean {
       placeholdersOf(signature.content).includes('url')
     )
   })
+}
+
+// No longer than the sender waits: a look-up that hangs must not keep requests and their bodies for ever.
+function withinDeadline(keys: KeySource | undefined, deadlineMs: number): KeySource | undefined {
+  if (keys === undefined) return undefined
+  return async (request) => {
+    const answer = await withDeadline(async () => keys(request), deadlineMs)
+    if (answer.ok) return answer.value
+    throw answer.error
+  }
 }
 
 function verifyTokenOf(where: string, provider: Provider, value: unknown): string | undefined {

@@ -373,7 +373,8 @@ export function createProviderReceiver<
       return { provider: provider.name, endpoint, deliveryId: parsed.deliveryId }
     }
     // The scope tells tenants apart that share an endpoint; no header may take part in it.
-    const own = await backend.importHmacKey('SHA-256', utf8(secret))
+    // Without a secret the provider's own key has proved the request: there is one scope.
+    const own = await backend.importHmacKey('SHA-256', utf8(secret || provider.name))
     const scope = toHex(
       await backend.hmac('SHA-256', own, utf8('webhook-inbox replay guard')),
     ).slice(0, 16)

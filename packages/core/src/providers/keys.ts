@@ -77,9 +77,10 @@ function secretBytes(signature: Signature, text: string): Uint8Array | undefined
   if (signature.scheme === 'token' || signature.scheme === 'jwt') return utf8(text)
   if (!isPublicKey(signature)) return decodeSecret(text, signature.secret)
   if (text.includes('-----BEGIN')) return spkiOfPem(text)
-  const bytes = decodeSecret(text, signature.secret)
+  const bytes = decodeSecret(text, { encoding: 'base64', ...signature.secret })
   if (bytes === undefined) return undefined
-  if (signature.scheme !== 'ed25519') return bytes
+  // Every SPKI is a sequence; whether it is a key, its import tells.
+  if (signature.scheme !== 'ed25519') return bytes[0] === 0x30 ? bytes : undefined
   return bytes.length === 32 ? spkiOfEd25519(bytes) : bytes.length === 44 ? bytes : undefined
 }
 

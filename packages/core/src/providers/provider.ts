@@ -17,7 +17,10 @@ export type Fact =
 
 /** Who states facts of an entry, and as of when. */
 export interface Source {
-  /** An address, or `npm:package@version` with the file in that package. */
+  /**
+   * An address, `npm:package@version` with the file in that package, or `code:` and a name that public code of receivers
+   * holds in many places.
+   */
   readonly url: string
   /** ISO date for which it is stated. */
   readonly asOf: string
@@ -169,7 +172,7 @@ export interface DigestSignature extends Carrier, SignedContent {
 
 /**
  * A signature that the sender's public key proves. The secret is that key: raw bytes (Ed25519) or SPKI in `encoding`
- * of its {@link SecretFormat}, or PEM, a certificate too.
+ * of its {@link SecretFormat} (base64 where it says none), or PEM, a certificate too.
  */
 export interface PublicKeySignature extends Carrier, SignedContent {
   /** `ecdsa-p256` is DER, with SHA-256. */

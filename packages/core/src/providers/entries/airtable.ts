@@ -22,10 +22,11 @@ export const airtable: Provider = /* @__PURE__ */ entry(() => ({
   retentionMs: day,
   secretIs: 'the MAC secret of the webhook (base64)',
   sources: [
+    { url: 'code:x-airtable-content-mac', asOf: '2026-12-01', facts: ['signature'] },
     {
       url: 'https://airtable.com/developers/web/api/webhooks-overview',
       asOf: '2026-12-01',
-      facts: ['signature', 'deliveryId', 'event'],
+      facts: ['deliveryId', 'event'],
     },
   ],
   unconfirmed: ['retries: exponential'],

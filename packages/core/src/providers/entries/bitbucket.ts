@@ -29,7 +29,7 @@ export const bitbucket: Provider = /* @__PURE__ */ entry(() => ({
     {
       url: 'https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/',
       asOf: '2026-12-01',
-      facts: ['deliveryId', 'event', 'maxBody', 'redelivery'],
+      facts: ['deliveryId', 'event', 'maxBody'],
     },
   ],
   unconfirmed: ['ackDeadline: 10 s', 'retries: two more'],

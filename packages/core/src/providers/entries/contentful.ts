@@ -32,11 +32,11 @@ export const contentful: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature'],
     },
+    {
+      url: 'code:x-contentful-idempotency-key',
+      asOf: '2026-12-01',
+      facts: ['deliveryId', 'event'],
+    },
   ],
-  unconfirmed: [
-    'deliveryId: X-Contentful-Idempotency-Key',
-    'event: X-Contentful-Topic',
-    'ackDeadline: 30 s',
-    'retries: two, 30 s apart',
-  ],
+  unconfirmed: ['ackDeadline: 30 s', 'retries: two, 30 s apart'],
 }))

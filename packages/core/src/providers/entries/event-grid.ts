@@ -49,6 +49,7 @@ export const eventGrid: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['retries', 'stop'],
     },
+    { url: 'code:aeg-delivery-count', asOf: '2026-12-01', facts: ['retries'] },
   ],
   unconfirmed: ['ackDeadline: 30 s', 'maxBody: 1 MB'],
 }))

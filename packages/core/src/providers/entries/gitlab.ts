@@ -34,9 +34,19 @@ export const gitlab: Provider = /* @__PURE__ */ entry(() => ({
     {
       url: 'https://docs.gitlab.com/user/project/integrations/webhooks/',
       asOf: '2026-12-01',
-      facts: ['signature', 'deliveryId', 'event', 'ackDeadline', 'retries', 'redelivery'],
+      facts: ['signature', 'deliveryId', 'event'],
+    },
+    {
+      url: 'https://gitlab.com/gitlab-org/gitlab/-/issues/356867',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline'],
     },
     { url: 'npm:standardwebhooks@1.1.1 dist/index.js', asOf: '2026-12-01', facts: ['signature'] },
   ],
-  unconfirmed: ['maxBody: 25 MB', 'stop: four consecutive failures pause a webhook, forty end it'],
+  unconfirmed: [
+    'retries: on failure, with the same key',
+    'redelivery: from its pages',
+    'maxBody: 25 MB',
+    'stop: four consecutive failures pause a webhook, forty end it',
+  ],
 }))

@@ -24,6 +24,7 @@ export const kick: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature', 'deliveryId'],
     },
+    { url: 'code:kick-event-type', asOf: '2026-12-01', facts: ['event'] },
   ],
-  unconfirmed: ['event: Kick-Event-Type', 'retries'],
+  unconfirmed: ['retries'],
 }))

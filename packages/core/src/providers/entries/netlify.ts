@@ -26,6 +26,7 @@ export const netlify: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature'],
     },
+    { url: 'code:x-netlify-event', asOf: '2026-12-01', facts: ['event'] },
   ],
-  unconfirmed: ['event: X-Netlify-Event', 'deliveryId: none', 'retries'],
+  unconfirmed: ['deliveryId: none', 'retries'],
 }))

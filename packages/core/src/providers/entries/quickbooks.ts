@@ -19,8 +19,9 @@ export const quickbooks: Provider = /* @__PURE__ */ entry(() => ({
   retentionMs: 3 * day,
   secretIs: 'the verifier token',
   sources: [
+    { url: 'code:intuit-signature', asOf: '2026-12-01', facts: ['signature'] },
     {
-      url: 'https://developer.intuit.com/app/developer/qbo/docs/develop/webhooks',
+      url: 'https://gist.github.com/gregawoods/67fde88882c00ae11c2ce11d35306647',
       asOf: '2026-12-01',
       facts: ['signature'],
     },

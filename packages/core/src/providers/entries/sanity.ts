@@ -27,6 +27,7 @@ export const sanity: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['deliveryId', 'retries'],
     },
+    { url: 'code:sanity-operation', asOf: '2026-12-01', facts: ['event'] },
   ],
-  unconfirmed: ['event: sanity-operation', 'ackDeadline: 30 s'],
+  unconfirmed: ['ackDeadline: 30 s'],
 }))

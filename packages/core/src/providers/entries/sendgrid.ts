@@ -30,7 +30,7 @@ export const sendgrid: Provider = /* @__PURE__ */ entry(() => ({
     {
       url: 'https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event',
       asOf: '2026-12-01',
-      facts: ['deliveryId', 'event', 'retries'],
+      facts: ['deliveryId', 'event'],
     },
   ],
   unconfirmed: ['maxBody: a batch of about 768 KB', 'retries: up to 24 hours'],

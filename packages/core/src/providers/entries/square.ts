@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day, second } from './units.ts'
+import { day } from './units.ts'
 
 /** Square. It signs the address that was registered, to the letter. */
 export const square: Provider = /* @__PURE__ */ entry(() => ({
@@ -15,7 +15,6 @@ export const square: Provider = /* @__PURE__ */ entry(() => ({
   },
   deliveryId: { body: 'event_id' },
   event: { body: 'type' },
-  ackDeadlineMs: 10 * second,
   retriesByItself: true,
   retentionMs: 4 * day,
   retryNumber: { header: 'square-retry-number' },
@@ -30,7 +29,9 @@ export const square: Provider = /* @__PURE__ */ entry(() => ({
     {
       url: 'https://developer.squareup.com/docs/webhooks/overview',
       asOf: '2026-12-01',
-      facts: ['deliveryId', 'event', 'ackDeadline', 'retries', 'redelivery'],
+      facts: ['deliveryId', 'event', 'retries', 'redelivery'],
     },
+    { url: 'code:square-retry-number', asOf: '2026-12-01', facts: ['retries'] },
   ],
+  unconfirmed: ['ackDeadline: as soon as possible; an older text says 10 s'],
 }))

@@ -76,9 +76,10 @@ export const twilio: Provider = /* @__PURE__ */ entry(() => ({
   secretIs: "the account's auth token, or the secret of a shared key",
   sources: [
     { url: 'npm:twilio@6.3.1 lib/webhooks/webhooks.js', asOf: '2026-12-01', facts: ['signature'] },
+    { url: 'code:i-twilio-idempotency-token', asOf: '2026-12-01', facts: ['deliveryId'] },
   ],
   unconfirmed: [
-    'deliveryId: I-Twilio-Idempotency-Token; else the SID and the status',
+    'deliveryId: without that header the SID and the status',
     'event: SmsStatus, CallStatus or EventType',
     'ackDeadline: 15 s',
     'retries: one after a failed connection, up to five by overrides in the address',

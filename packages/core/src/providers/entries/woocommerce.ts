@@ -23,6 +23,7 @@ export const woocommerce: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature'],
     },
+    { url: 'code:x-wc-webhook-delivery-id', asOf: '2026-12-01', facts: ['deliveryId', 'event'] },
   ],
-  unconfirmed: ['deliveryId: X-WC-Webhook-Delivery-ID', 'event: X-WC-Webhook-Topic', 'retries'],
+  unconfirmed: ['retries'],
 }))
