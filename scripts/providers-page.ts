@@ -52,6 +52,10 @@ export function providersPage(): string {
       ]),
     ),
     '',
+    '## Where this library differs from theirs',
+    '',
+    ...decisions.map((text) => `- ${text}`),
+    '',
     '## Secrets, sources, and what could not be confirmed',
     '',
     'What is not confirmed is said by no field of an entry; where a value had to be chosen, it is the safe one.',
@@ -60,6 +64,20 @@ export function providersPage(): string {
   ]
   return `${lines.join('\n').trimEnd()}\n`
 }
+
+/** What was decided where the senders' own libraries can be doubted; test/vectors.test.ts and test/sdks hold it. */
+const decisions: readonly string[] = [
+  '**Time, both ways.** A signature that is too far ahead is refused as one that is too old. The libraries of Stripe, Slack, WorkOS, HubSpot, Mux, Paddle and Contentful take any time ahead of their clock; that of Replicate judges no time at all, and is held to the standard here. The library of Box refuses one that is a second ahead, which two clocks may be: ten minutes either way are taken.',
+  '**Paddle** takes no signature older than five seconds, as its library has it. Retries are signed anew; `toleranceMs` widens it.',
+  '**Numbers are digits.** `123abc` is no time.',
+  '**One writing of a signature.** Base64 has its padding and the usual alphabet, hex is in small letters (of Notion and Discord also in capitals, as their libraries have it), nothing follows. Some libraries take other texts for the same bytes.',
+  '**Bytes as they came.** What is no UTF-8 is judged as it is, and a byte order mark is part of it. Libraries that take text cannot tell; those of WorkOS, Zoom and Adyen parse the body and write it again.',
+  '**A header that stands there twice** with two times in it proves nothing.',
+  '**OpenAI:** a secret without `whsec_` is UTF-8, and a signature without `v1,` is taken where it is the only one, as its library has it.',
+  '**Meta** signs the body with escapes beyond ASCII. The signature of the escaped form and of the raw one both count: they prove the same JSON. Box the same.',
+  '**Twilio:** a form field without `=` is refused. Nothing stands between names and values in what is signed, so `a=b` and `ab` would be one.',
+  '**Ids that are signed** are read from the headers that prove them: of two families in one request only that family counts (Standard Webhooks, Svix, GitLab).',
+]
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
   const line = (cells: readonly string[]): string =>

@@ -1,12 +1,6 @@
 import { createServer } from 'node:http'
 import { PGlite } from '@electric-sql/pglite'
-import {
-  createInbox,
-  createWorker,
-  PermanentError,
-  type Provider,
-  providers,
-} from '@webhook-inbox/core'
+import { createInbox, createWorker, defineProvider, PermanentError } from '@webhook-inbox/core'
 import { webhook } from '@webhook-inbox/node'
 import { postgresStore } from '@webhook-inbox/postgres'
 
@@ -23,15 +17,22 @@ const store = postgresStore({ pool: database, onWarning: () => {} })
 await store.setup()
 const inbox = createInbox({ store, retry: { minMs: 100 } })
 
-// A shop of our own that signs as GitHub does, with header names of its own.
-const shop: Provider = {
-  ...providers.github,
+// A shop of our own, which signs the raw body.
+const shop = defineProvider({
   name: 'shop',
-  signature: { ...providers.github.signature, header: 'x-shop-signature' },
+  signature: {
+    scheme: 'hmac',
+    hash: 'SHA-256',
+    encoding: 'hex',
+    header: 'x-shop-signature',
+    prefix: 'sha256=',
+    content: '{body}',
+  },
   deliveryId: { header: 'x-shop-delivery' },
   event: { header: 'x-shop-event' },
   retriesByItself: true,
-}
+  retentionMs: 7 * 86_400_000,
+})
 
 interface Order {
   readonly id: string

@@ -110,7 +110,9 @@ export async function runTaken(
     if (opened.status === 'unavailable') return fail(retry('store_unavailable'))
     if (opened.status === 'copies') {
       if (opened.busyMs === undefined) return complete()
-      return fail({ code: 'items_busy', maxAttempts, retryInMs: opened.busyMs })
+      // Whoever has them in hand is done long before a lease ends, for the most part.
+      const { retryInMs = 0, ...busy } = retry('items_busy')
+      return fail({ ...busy, retryInMs: Math.min(retryInMs, opened.busyMs) })
     }
     items = joinOwner(claim, opened.items)
   }
