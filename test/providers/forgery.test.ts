@@ -292,6 +292,22 @@ describe('secrets', () => {
     ).toThrow(/"secret" is not /)
   })
 
+  it('are required of SNS, for anybody has a topic', () => {
+    expect(() => createReceiver({ provider: 'aws-sns', store: memoryStore() })).toThrow(
+      /"secret" is missing.*topic's ARN/,
+    )
+  })
+
+  it('and options that nothing would read are told', () => {
+    const make = (provider: 'github' | 'telegram', options: object) => () =>
+      createReceiver({ provider, secret: 's', store: memoryStore(), ...options })
+    expect(make('github', { toleranceMs: 1000 })).toThrow(/"toleranceMs" has no meaning for github/)
+    expect(make('telegram', { keys: () => undefined })).toThrow(
+      /"keys" has no meaning for telegram/,
+    )
+    expect(make('github', { verifyToken: 'x' })).toThrow(/"verifyToken" has no meaning for github/)
+  })
+
   it('of several kinds may stand in one list', async () => {
     const old = whsec(randomBytes(32))
     const { secret = '', privateKey = '' } = credentialsOf(
@@ -415,6 +431,19 @@ describe('any request at all', () => {
 function isMadeOfPayload(entry: Provider): boolean {
   return [entry.signature].flat()[0]?.scheme === 'function' || entry.name === 'twilio'
 }
+
+describe('ids', () => {
+  it('that are too large to be exact tell two events apart all the same', async () => {
+    const seen = new Set<string>()
+    for (const id of ['9007199254740993', '9007199254740992']) {
+      const body = `{"id":${id},"type":"x"}`
+      const { headers } = await signRequest('stripe', { secret: 's', event: 'x', body })
+      const verified = await verify('stripe', { headers, body: bytes(body), secret: 's' })
+      if (verified.valid) seen.add(verified.delivery.id)
+    }
+    expect(seen.size).toBe(2)
+  })
+})
 
 describe('an entry of one’s own', () => {
   it('is frozen, checked, and works', async () => {

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import {
   createReceiver,
   getProvider,
+  type HandshakeMessage,
   memoryStore,
   type ObserverEvent,
   type ProviderName,
@@ -11,7 +12,13 @@ import { type SignRequestOptions, signRequest } from '@webhook-inbox/testkit'
 import { describe, expect, it } from 'vitest'
 import { credentialsOf } from './keys.ts'
 
-function site(provider: ProviderName, options: { readonly verifyToken?: string } = {}) {
+function site(
+  provider: ProviderName,
+  options: {
+    readonly verifyToken?: string
+    readonly onHandshake?: (handshake: HandshakeMessage) => unknown
+  } = {},
+) {
   const entry = getProvider(provider)
   if (entry === undefined) throw new Error(provider)
   const { secret = '', privateKey } = credentialsOf(entry)
@@ -23,6 +30,7 @@ function site(provider: ProviderName, options: { readonly verifyToken?: string }
     store: memoryStore(),
     handler: () => void runs++,
     observer: (event) => void events.push(event),
+    onError: () => {},
     ...options,
   })
   const receive = async (
@@ -186,6 +194,30 @@ describe('handshakes', () => {
     })
     expect(JSON.stringify(events)).not.toContain('secret_')
     expect(runs()).toBe(0)
+  })
+
+  it('Notion and Asana: what holds the secret hears it before the answer, and can refuse', async () => {
+    const heard: HandshakeMessage[] = []
+    const notion = site('notion', { onHandshake: (handshake) => void heard.push(handshake) })
+    const type = { 'content-type': 'application/json' }
+    await notion.receive('POST', '/', type, '{"verification_token":"secret_1"}')
+    expect(heard).toMatchObject([
+      {
+        provider: 'notion',
+        name: 'verification_token',
+        signed: false,
+        payload: { verification_token: 'secret_1' },
+      },
+    ])
+    const asana = site('asana', {
+      onHandshake: async () => {
+        throw new Error('the database is down')
+      },
+    })
+    const answer = await asana.receive('POST', '/', { 'x-hook-secret': 's' }, '{}')
+    expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+    expect(answer.headers['x-hook-secret']).toBeUndefined()
+    expect(() => site('shopify', { onHandshake: () => {} })).toThrow(/"onHandshake" has no meaning/)
   })
 
   it('Twitch: the challenge as text; a revocation is an event', async () => {

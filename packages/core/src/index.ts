@@ -74,6 +74,7 @@ export {
   providers,
 } from './providers/catalogue.ts'
 export { defineProvider } from './providers/define.ts'
+export type { HandshakeMessage } from './providers/handshake.ts'
 export type { ParseCode, ParsedItem } from './providers/parse.ts'
 export type {
   AnswerValue,

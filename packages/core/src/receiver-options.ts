@@ -10,8 +10,9 @@ import { checkStore, type PolicyOptions, policyOptionNames } from './policy.ts'
 import type { ProviderName } from './providers/catalogue.ts'
 import { entryOf } from './providers/check.ts'
 import { placeholdersOf } from './providers/content.ts'
+import type { HandshakeMessage } from './providers/handshake.ts'
 import { signaturesOf } from './providers/keys.ts'
-import type { KeySource, Provider } from './providers/provider.ts'
+import type { KeySource, Provider, Signature } from './providers/provider.ts'
 import { type PublicUrl, publicUrlOption } from './public-url.ts'
 import { type Secret, type SecretLookup, secretLookup } from './secret.ts'
 import type { Store } from './store.ts'
@@ -91,6 +92,11 @@ export interface AnyEndpointOptions<
   readonly toleranceMs?: number
   /** What the sender repeats when it confirms an address (Meta: `hub.verify_token`). Without it such requests get 403. */
   readonly verifyToken?: string
+  /**
+   * Hears what a handshake says before it is answered. Asana and Notion send their secret in one, unsigned: keep it, and
+   * believe nothing else of it. When this throws, or takes longer than the sender waits, the answer is 503.
+   */
+  readonly onHandshake?: (handshake: HandshakeMessage) => unknown
   /** Finds the public keys that a sender names (Plaid, AWS SNS …). @default fetched, where the sender publishes them */
   readonly keys?: KeySource
   /** Tells two webhooks of one provider apart; part of the key. @default the provider's own header, or '' */
@@ -145,6 +151,7 @@ export const receiverOptionNames: readonly (keyof ReceiverOptions)[] = [
   'publicUrl',
   'toleranceMs',
   'verifyToken',
+  'onHandshake',
   'keys',
   'store',
   'inbox',
@@ -171,6 +178,7 @@ export interface ReceiverSettings {
   readonly publicUrl: PublicUrl | undefined
   readonly toleranceMs: number | undefined
   readonly verifyToken: string | undefined
+  readonly onHandshake: ((handshake: HandshakeMessage) => unknown) | undefined
   readonly keys: KeySource | undefined
   readonly ackDeadlineMs: number
   readonly endpoint: string | undefined
@@ -231,6 +239,10 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
   }
   functionOption(where, 'handler', options.handler)
   functionOption(where, 'keys', options.keys)
+  if (options.keys !== undefined && !signaturesOf(provider).some(isByFunction))
+    throw optionError(
+      `${where}: "keys" has no meaning for ${provider.name}: its secret is all that is needed.`,
+    )
   functionOption(where, 'settleBy', options.settleBy)
   functionOption(where, 'onError', onError)
   const queue = booleanOption(where, 'queue', options.queue)
@@ -243,11 +255,9 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
     provider,
     lookUpSecret,
     publicUrl: publicUrlOf(where, provider, options.publicUrl),
-    toleranceMs:
-      options.toleranceMs === undefined
-        ? undefined
-        : durationOption(where, 'toleranceMs', options.toleranceMs, 300_000),
+    toleranceMs: toleranceOf(where, provider, options.toleranceMs),
     verifyToken: verifyTokenOf(where, provider, options.verifyToken),
+    onHandshake: onHandshakeOf(where, provider, options.onHandshake),
     keys: withinDeadline(options.keys, provider.ackDeadlineMs ?? usualAckDeadlineMs),
     ackDeadlineMs: provider.ackDeadlineMs ?? usualAckDeadlineMs,
     inbox,
@@ -304,6 +314,35 @@ function withinDeadline(keys: KeySource | undefined, deadlineMs: number): KeySou
     if (answer.ok) return answer.value
     throw answer.error
   }
+}
+
+function isByFunction({ scheme }: Signature): boolean {
+  return scheme === 'jwt' || scheme === 'function'
+}
+
+// An option that nothing reads would be a safety that is not there.
+function toleranceOf(where: string, provider: Provider, value: unknown): number | undefined {
+  if (value === undefined) return undefined
+  const isTimed = signaturesOf(provider).some(
+    (signature) =>
+      isByFunction(signature) || ('timestamp' in signature && signature.timestamp !== undefined),
+  )
+  if (!isTimed)
+    throw optionError(
+      `${where}: "toleranceMs" has no meaning for ${provider.name}, which signs no time: leave it out.`,
+    )
+  return durationOption(where, 'toleranceMs', value, 300_000)
+}
+
+function onHandshakeOf(
+  where: string,
+  provider: Provider,
+  value: ReceiverSettings['onHandshake'],
+): ReceiverSettings['onHandshake'] {
+  functionOption(where, 'onHandshake', value)
+  if (value !== undefined && provider.handshakes === undefined)
+    throw optionError(`${where}: "onHandshake" has no meaning for ${provider.name}: leave it out.`)
+  return value
 }
 
 function verifyTokenOf(where: string, provider: Provider, value: unknown): string | undefined {

@@ -15,6 +15,7 @@ import { decodeBody } from './providers/decode.ts'
 import { type Readable, readField } from './providers/fields.ts'
 import {
   answerHandshake,
+  type HandshakeMessage,
   type HandshakeResult,
   handshakeMethods,
   hasUnsignedPost,
@@ -153,9 +154,21 @@ export function createProviderReceiver<
     return { status, deliveryId, answer: withHeaders(successAs(provider, answer), headers) }
   }
 
-  function handshaken(result: HandshakeResult): Receipt<Webhook> {
+  async function handshaken(
+    result: HandshakeResult,
+    message: Omit<HandshakeMessage, 'name' | 'provider'>,
+  ): Promise<Receipt<Webhook>> {
     if (result.status === 'refused') return refuse('handshake_refused')
     const { answer } = result
+    const { onHandshake } = settings
+    if (onHandshake !== undefined) {
+      const heard = { provider: provider.name, name: answer.name, ...message }
+      const told = await withDeadline(async () => onHandshake(heard), settings.ackDeadlineMs)
+      if (!told.ok) {
+        settings.onError(told.error === timedOut ? handshakeTimedOut() : told.error)
+        return refuse('handshake_failed')
+      }
+    }
     observer({ type: 'handshake', provider: provider.name, name: answer.name })
     return { status: 'handshake', deliveryId: '', answer: handshakeAnswer(answer) }
   }
@@ -169,7 +182,8 @@ export function createProviderReceiver<
       const readable = { method: request.method, headers, url, payload: undefined }
       const secret = (await lookUp(request, headers))?.[0]?.text
       const result = await answerHandshake(provider, readable, { ...unsigned, secret })
-      if (result !== undefined) return handshaken(result)
+      if (result !== undefined)
+        return handshaken(result, { signed: false, headers, url, payload: undefined })
     }
     if (request.method !== 'POST') return refuse('method_not_allowed')
     const encoding = headers['content-encoding']?.trim().toLowerCase()
@@ -188,7 +202,8 @@ export function createProviderReceiver<
       const { payload } = decodeBody(provider, headers, rawBody)
       const readable = { method: 'POST', headers, url, payload }
       const result = await answerHandshake(provider, readable, { ...unsigned, secret: undefined })
-      return result === undefined ? refuse('signature_missing') : handshaken(result)
+      if (result === undefined) return refuse('signature_missing')
+      return handshaken(result, { signed: false, headers, url, payload })
     }
 
     const secrets = await lookUp(request, headers)
@@ -202,7 +217,8 @@ export function createProviderReceiver<
     }
     const found = await interpret(provider, secrets, signed, { keys, toleranceMs, verifyToken })
     if (found.status === 'refused') return refuse(found.code)
-    if (found.status === 'handshake') return handshaken(found.result)
+    if (found.status === 'handshake')
+      return handshaken(found.result, { signed: true, headers, url, payload: found.payload })
     const { parsed, digest, secretIndex } = found
 
     const outer = isClaimedDelivery(request.claimed) ? request.claimed : undefined
@@ -225,6 +241,12 @@ export function createProviderReceiver<
     if (answer.ok) return answer.value
     settings.onError(answer.error === timedOut ? secretTimedOut() : answer.error)
     return undefined
+  }
+
+  function handshakeTimedOut(): WebhookInboxError {
+    return optionError(
+      `${provider.name} webhook: "onHandshake" did not end within ${settings.ackDeadlineMs} ms, the time that the sender waits.`,
+    )
   }
 
   function secretTimedOut(): WebhookInboxError {

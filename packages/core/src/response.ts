@@ -30,6 +30,7 @@ const refusals = {
     401,
     'The signature is too old or too far ahead. Is the clock of this server right?',
   ],
+  handshake_failed: [503, 'The handshake could not be taken up. Send it again later.'],
   handshake_refused: [403, 'The verify token is not the one that was agreed on.'],
   key_unavailable: [503, "The sender's public key could not be had. Send the request again later."],
   delivery_id_missing: [400, 'The request carries no delivery id.'],

@@ -19,6 +19,8 @@ export function readField(source: FieldSource, from: Readable): string | undefin
   if ('query' in source) return queryValue(from.url, source.query)
   const value = readPath(from.payload, source.body)
   if (typeof value === 'string') return value === '' ? undefined : value
+  // Too large to be exact, it would be the same text for two ids: the bytes still differ.
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return from.bodyDigest
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
 }
 

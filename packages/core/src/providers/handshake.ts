@@ -1,8 +1,22 @@
 /** Requests by which a sender tests or confirms an address: answered here, and never seen by a handler. */
 import { backend } from '#crypto'
 import { toHex, utf8 } from '../crypto/bytes.ts'
+import type { HeaderMap } from '../delivery.ts'
 import { equalText, holds, type Readable, readField, readPath } from './fields.ts'
 import type { AnswerValue, Handshake, Provider } from './provider.ts'
+
+/** A handshake as it came. Unless {@link signed} nobody has proved a word of it. */
+export interface HandshakeMessage {
+  readonly provider: string
+  /** For instance `hook_secret`. */
+  readonly name: string
+  readonly signed: boolean
+  readonly headers: HeaderMap
+  /** The public address, where it is known. */
+  readonly url: string
+  /** The decoded body; undefined when there is none. */
+  readonly payload: unknown
+}
 
 /** What to answer, in plain values. */
 export interface HandshakeAnswer {

@@ -17,9 +17,11 @@ export interface InterpretSettings extends VerifySettings {
 /** A request that is the provider's. */
 export type Interpretation =
   | { readonly status: 'refused'; readonly code: VerifyCode | ParseCode }
-  | ({ readonly status: 'handshake'; readonly secretIndex: number } & {
+  | {
+      readonly status: 'handshake'
       readonly result: HandshakeResult
-    })
+      readonly payload: unknown
+    }
   | {
       readonly status: 'parsed'
       readonly parsed: ParsedRequest
@@ -50,7 +52,7 @@ export async function interpret(
     { ...request, payload: decoded.payload },
     { isSigned: true, verifyToken: settings.verifyToken, secret: secrets[secretIndex]?.text },
   )
-  if (result !== undefined) return { status: 'handshake', result, secretIndex }
+  if (result !== undefined) return { status: 'handshake', result, payload: decoded.payload }
   const digest = toHex(await backend.digest('SHA-256', body))
   const deliveryId = signature.deliveryId ?? provider.deliveryId
   const parsed = await parseRequest({ ...provider, deliveryId }, { headers, url, decoded, digest })

@@ -21,7 +21,7 @@ export const asana: Provider = /* @__PURE__ */ entry(() => ({
     event: { join: [{ body: 'resource.resource_type' }, { body: 'action' }], separator: '.' },
   },
   handshakes: [
-    // The secret comes this way: the one who makes the webhook has to keep it.
+    // The secret comes this way: `onHandshake` hears it, and has to keep it.
     {
       name: 'hook_secret',
       signed: false,

@@ -7,7 +7,7 @@ import { day } from './units.ts'
 export const awsSns: Provider = /* @__PURE__ */ entry(() => ({
   name: 'aws-sns',
   title: 'AWS SNS',
-  signature: { scheme: 'function', verify: verifySns, keyless: true },
+  signature: { scheme: 'function', verify: verifySns },
   deliveryId: { body: 'MessageId' },
   event: { body: 'Type' },
   retriesByItself: true,

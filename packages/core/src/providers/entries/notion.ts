@@ -18,7 +18,7 @@ export const notion: Provider = /* @__PURE__ */ entry(() => ({
   deliveryId: { body: 'id' },
   event: { body: 'type' },
   handshakes: [
-    // The token comes this way, unsigned, and is confirmed by hand in the settings: read it from the observer of your server's logs or the request.
+    // The token comes this way, unsigned: `onHandshake` hears it.
     {
       name: 'verification_token',
       signed: false,
