@@ -73,22 +73,30 @@ export function postgresStore(options: PostgresStoreOptions): Store {
   const settlings = createSettlings(tables)
   const take = createTake(tables)
   const operator = createOperator(tables)
-  const sendOnce = createSend(pool, timeoutMs)
   const stopListening = listenToIdleErrors(pool)
   let closed = false
 
-  /** Sends a statement that is a transaction of its own; one that met another is sent once more. */
-  const send: Send = async (text, values) => {
-    if (closed) throw storeUnavailable('The Postgres store is closed.')
-    try {
-      return await sendOnce(text, values).catch((error: unknown) => {
-        if (!isLostRace(error)) throw error
-        return sendOnce(text, values)
-      })
-    } catch (error) {
-      throw asBatchError(error)
+  /** Sends statements that are transactions of their own; one that met another is sent once more, in the same time. */
+  function sendUntil(endOf: () => number): Send {
+    return async (text, values) => {
+      if (closed) throw storeUnavailable('The Postgres store is closed.')
+      const endsAtMs = endOf()
+      const sendOnce: Send = (...statement) => {
+        const leftMs = Math.max(1, Math.ceil(endsAtMs - performance.now()))
+        return createSend(pool, leftMs)(...statement)
+      }
+      try {
+        return await sendOnce(text, values).catch((error: unknown) => {
+          if (!isLostRace(error)) throw error
+          return sendOnce(text, values)
+        })
+      } catch (error) {
+        throw asBatchError(error)
+      }
     }
   }
+
+  const send = sendUntil(() => performance.now() + timeoutMs)
 
   // A batch is halved for an error of its values alone: whatever else is wrong is wrong with all of it.
   function asBatchError(error: unknown): unknown {
@@ -133,8 +141,11 @@ export function postgresStore(options: PostgresStoreOptions): Store {
       send: (asked) => ask(send, asked),
     })
     return async (asked) => {
+      const endsAtMs = performance.now() + timeoutMs
       const answer = await told(askOne(asked))
-      return answer === 'busy' ? told(wait(send, asked)) : answer
+      if (answer !== 'busy') return answer
+      const sendInTime = sendUntil(() => endsAtMs)
+      return told(wait(sendInTime, asked))
     }
   }
 

@@ -153,6 +153,24 @@ describe('a network that breaks', () => {
   })
 })
 
+describe('a locked record on a slow network', () => {
+  it('is waited for within the time of the whole call', async () => {
+    const limitMs = 2000
+    const patient = quietStore({ pool, timeoutMs: limitMs })
+    const hold = await grant(patient, 'locked')
+    await onConnection(server.url(database), async (client) => {
+      await client.query('BEGIN')
+      await client.query('SELECT FROM webhook_inbox FOR UPDATE')
+      // To learn that it is locked takes twice this.
+      proxy.delay(limitMs * 0.35)
+      const startedAtMs = performance.now()
+      const error = await rejectionOf(patient.complete(hold, { retentionMs: 60_000 }))
+      expect(hasCode(error, 'ERR_STORE_UNAVAILABLE'), String(error)).toBe(true)
+      expect(performance.now() - startedAtMs).toBeLessThan(limitMs * 1.4)
+    })
+  })
+})
+
 describe('the server', () => {
   it('is killed and comes back: nothing granted is granted twice', async () => {
     const granted = await Promise.all(
