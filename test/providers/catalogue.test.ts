@@ -12,7 +12,7 @@ import {
   verify,
 } from '@webhook-inbox/core'
 import * as entryModule from '@webhook-inbox/core/providers'
-import { signRequest } from '@webhook-inbox/testkit'
+import { type SignedRequest, signRequest } from '@webhook-inbox/testkit'
 import { describe, expect, it } from 'vitest'
 import { allEntries, credentialsOf, headersFor, jwtEntries } from './keys.ts'
 
@@ -98,20 +98,27 @@ describe('every scheme of every entry', () => {
     const sending = {
       ...(secret === undefined ? {} : { secret }),
       ...(privateKey === undefined ? {} : { privateKey }),
-      event: 'thing.created',
-      deliveryId: 'd-1',
       url,
       scheme: index,
       headers: headersFor(entry, index),
     }
-    const request = await signRequest(entry, sending)
-    const verified = await verify(entry, {
-      headers: request.headers,
-      body: new TextEncoder().encode(request.body),
-      url: request.query === undefined ? url : `${url}&${request.query}`,
+    const receiving = {
       ...(secret === undefined ? {} : { secret }),
       ...(keys === undefined ? {} : { keys }),
-    })
+    }
+    const judge = ({ headers, body, query }: SignedRequest) =>
+      verify(entry, {
+        headers,
+        body: new TextEncoder().encode(body),
+        url: query === undefined ? url : `${url}&${query}`,
+        ...receiving,
+      })
+    // Nothing has to be named.
+    expect(await judge(await signRequest(entry, sending))).toMatchObject({ valid: true })
+
+    const named = { ...sending, event: 'thing.created', deliveryId: 'd-1' }
+    const request = await signRequest(entry, named)
+    const verified = await judge(request)
     expect(verified).toMatchObject({ valid: true })
     if (!verified.valid) return
     const { delivery } = verified

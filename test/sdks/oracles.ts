@@ -113,6 +113,7 @@ const braintree = load('braintree')
 const SnsValidator = load('sns-validator')
 const google = load('google-auth-library')
 const { webhookCallback, Bot } = load('grammy')
+const { WebhookVerificationService: tern } = load('@hookflo/tern')
 const { WhatsAppAPI } = load('whatsapp-api-js')
 const { verifyWebhook: verifyClerk } = load('@clerk/backend/webhooks')
 const { Resend } = load('resend')
@@ -161,6 +162,24 @@ const pusherClient = new Pusher({ appId: '1', key: 'key', secret: hexSecret, clu
 const workosClient = new WorkOS('sk_test')
 const openaiClient = new OpenAI({ apiKey: 'a' })
 const hubspotUrl = 'https://hooks.example.test/hs?x=1'
+
+// Not the senders' own, but written by others from the same documentation.
+const second = (
+  platform: string,
+  name: string,
+  secret: string = hexSecret,
+  disagreements: Disagreements = {},
+): Oracle => ({
+  sdk: `@hookflo/tern@4.1.0 (${name})`,
+  entry: entry(name),
+  secret,
+  accepts: async ({ headers, body, url }) => {
+    const request = new Request(url, { method: 'POST', headers, body: Buffer.from(body) })
+    const { isValid } = await tern.verifyWithPlatformConfig(request, platform, secret)
+    return isValid
+  },
+  disagreements: { text: true, ...disagreements },
+})
 
 const everyAge = [301, 3600, 31_536_000]
 const everyAhead = [301, 3600, 31_536_000]
@@ -826,6 +845,11 @@ export const oracles: readonly Oracle[] = [
       laxNumbers: true,
     },
   },
+  second('lemonsqueezy', 'lemon-squeezy'),
+  second('woocommerce', 'woocommerce'),
+  second('sentry', 'sentry'),
+  second('doppler', 'doppler'),
+  second('dodopayments', 'dodo-payments', whsec, { laxNumbers: true }),
 ]
 
 function paramsOf(form: string): Record<string, string | readonly string[]> {

@@ -3,7 +3,13 @@ import { type HeadersInput, toHeaderMap } from './headers.ts'
 import { bytesOption } from './options.ts'
 import { type ProviderName, providerOf } from './providers/catalogue.ts'
 import { contentOf } from './providers/content.ts'
-import { importSecret, isPublicKey, type SchemeKey, signaturesOf } from './providers/keys.ts'
+import {
+  importSecret,
+  isPublicKey,
+  type SchemeKey,
+  signaturesOf,
+  tokenOf,
+} from './providers/keys.ts'
 import { signPublicly } from './providers/private-key.ts'
 import type { Provider, Signature } from './providers/provider.ts'
 import { hashOf } from './providers/signature.ts'
@@ -48,7 +54,7 @@ export async function signatureHeaders(
     )
   }
   const { separator, prefix = '' } = signature
-  if (signature.scheme === 'token') return { [name]: prefix + secret }
+  if (signature.scheme === 'token') return { [name]: prefix + tokenOf(signature, secret) }
   if (signature.scheme === 'jwt' || signature.scheme === 'function') {
     throw optionError(
       `signatureHeaders: the signature of ${entry.name} is made by signRequest of @webhook-inbox/testkit.`,

@@ -17,8 +17,11 @@ export interface SignRequestOptions {
   readonly secret?: string
   /** Of senders that sign with a key pair: PKCS #8 in PEM. The receiver gets the public key. */
   readonly privateKey?: string
-  /** The event, for instance `push`. It goes where the provider states it, unless the payload says it already. */
-  readonly event: string
+  /**
+   * The event, for instance `push`. It goes where the provider states it, unless the payload says it already.
+   * @default what the payload says, else `test`
+   */
+  readonly event?: string
   /**
    * Sent as JSON, or as a form by providers that send forms. Id and event are added where the provider states them in
    * the body. Excludes `body`. @default {}
@@ -81,7 +84,7 @@ export async function signRequest(
 ): Promise<SignedRequest<string | Uint8Array>> {
   const entry = typeof provider === 'string' ? getProvider(provider) : provider
   if (entry === undefined) throw new TypeError(`signRequest: unknown provider "${provider}".`)
-  const { secret, privateKey, event, endpoint, at = new Date(), url = '', kid } = options
+  const { secret, privateKey, event = 'test', endpoint, at = new Date(), url = '', kid } = options
   const deliveryId = options.deliveryId ?? crypto.randomUUID()
   if (options.form === true && entry.formField === undefined && !sendsForms.has(entry.name))
     throw new TypeError(`signRequest: ${entry.name} sends no forms.`)

@@ -221,7 +221,7 @@ const rulesOfScheme: Readonly<Record<string, readonly Rule[]>> = {
     ['encoding', oneOf('hex', 'base64'), "'hex' or 'base64'"],
     ...contentRules,
   ],
-  token: [isCarried],
+  token: [isCarried, ['basic', optional(isBoolean), 'true or false']],
   jwt: [
     isCarried,
     ['algorithms', isTextList, 'a list of algorithms'],

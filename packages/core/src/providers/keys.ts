@@ -1,6 +1,6 @@
 /** From the text of a secret to the keys of an entry's schemes. */
 import { backend } from '#crypto'
-import { fromBase64, fromHex, utf8 } from '../crypto/bytes.ts'
+import { fromBase64, fromHex, toBase64, utf8 } from '../crypto/bytes.ts'
 import { spkiOfEd25519, spkiOfPem } from '../crypto/der.ts'
 import type { HmacKey, PublicKey, PublicKeyAlgorithm } from '../crypto/types.ts'
 import type {
@@ -9,6 +9,7 @@ import type {
   SecretFormat,
   SecretValue,
   Signature,
+  TokenSignature,
 } from './provider.ts'
 
 /** A secret made ready for one scheme. */
@@ -74,7 +75,11 @@ export function algorithmOf({ scheme, hash }: PublicKeySignature): PublicKeyAlgo
 
 /** The bytes that a scheme makes of a secret: of a public key its SPKI. Undefined when it is not of that format. */
 function secretBytes(signature: Signature, text: string): Uint8Array | undefined {
-  if (signature.scheme === 'token' || signature.scheme === 'jwt') return utf8(text)
+  if (signature.scheme === 'jwt') return utf8(text)
+  if (signature.scheme === 'token') {
+    const token = tokenOf(signature, text)
+    return token === '' ? undefined : utf8(token)
+  }
   if (!isPublicKey(signature)) return decodeSecret(text, signature.secret)
   if (text.includes('-----BEGIN')) return spkiOfPem(text)
   const bytes = decodeSecret(text, { encoding: 'base64', ...signature.secret })
@@ -82,6 +87,13 @@ function secretBytes(signature: Signature, text: string): Uint8Array | undefined
   // Every SPKI is a sequence; whether it is a key, its import tells.
   if (signature.scheme !== 'ed25519') return bytes[0] === 0x30 ? bytes : undefined
   return bytes.length === 32 ? spkiOfEd25519(bytes) : bytes.length === 44 ? bytes : undefined
+}
+
+/** What the header holds after its prefix. People copy a token with that prefix, and Basic credentials as they typed them. */
+export function tokenOf({ prefix = '', basic }: TokenSignature, secret: string): string {
+  const token = secret.startsWith(prefix) ? secret.slice(prefix.length) : secret
+  // No base64 holds a colon.
+  return basic === true && token.includes(':') ? toBase64(utf8(token)) : token
 }
 
 export function decodeSecret(text: string, format: SecretFormat = {}): Uint8Array | undefined {

@@ -185,6 +185,8 @@ export interface PublicKeySignature extends Carrier, SignedContent {
 /** The secret itself, in a header or the query. It proves the sender and covers no byte of the body. */
 export interface TokenSignature extends Carrier {
   readonly scheme: 'token'
+  /** Basic authentication: the secret is `user:password`, or that in base64. @default false */
+  readonly basic?: boolean
 }
 
 /** A JSON Web Token, judged by `verify` of `@webhook-inbox/core/jwt`. */

@@ -5,7 +5,14 @@ import { ecdsaFromDer } from '../crypto/der.ts'
 import type { HeaderMap } from '../delivery.ts'
 import { contentOf } from './content.ts'
 import { equalText, holds, queryValue } from './fields.ts'
-import { algorithmOf, isPublicKey, type SchemeKey, type SecretKey, signaturesOf } from './keys.ts'
+import {
+  algorithmOf,
+  isPublicKey,
+  type SchemeKey,
+  type SecretKey,
+  signaturesOf,
+  tokenOf,
+} from './keys.ts'
 import type {
   Carrier,
   DigestSignature,
@@ -151,8 +158,9 @@ async function verifyOne(
 ): Promise<'valid' | VerifyCode> {
   const { signature, secret } = key
   if (signature.scheme === 'token') {
+    const token = tokenOf(signature, secret.text)
     let isEqual = false
-    for (const value of values) if (equalText(value, secret.text)) isEqual = true
+    for (const value of values) if (equalText(value, token)) isEqual = true
     return isEqual ? 'valid' : 'signature_mismatch'
   }
   if (signature.scheme === 'jwt' || signature.scheme === 'function')

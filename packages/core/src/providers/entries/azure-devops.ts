@@ -6,12 +6,12 @@ import { day } from './units.ts'
 export const azureDevops: Provider = /* @__PURE__ */ entry(() => ({
   name: 'azure-devops',
   title: 'Azure DevOps service hooks',
-  signature: { scheme: 'token', header: 'authorization', prefix: 'Basic ' },
+  signature: { scheme: 'token', header: 'authorization', prefix: 'Basic ', basic: true },
   deliveryId: { body: 'id' },
   event: { body: 'eventType' },
   retriesByItself: true,
   retentionMs: 2 * day,
-  secretIs: 'user:password of Basic authentication in base64, as the header shows it',
+  secretIs: 'user:password of its Basic authentication',
   sources: [
     {
       url: 'https://learn.microsoft.com/en-us/azure/devops/service-hooks/services/webhooks',

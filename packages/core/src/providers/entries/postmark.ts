@@ -6,7 +6,7 @@ import { day } from './units.ts'
 export const postmark: Provider = /* @__PURE__ */ entry(() => ({
   name: 'postmark',
   title: 'Postmark',
-  signature: { scheme: 'token', header: 'authorization', prefix: 'Basic ' },
+  signature: { scheme: 'token', header: 'authorization', prefix: 'Basic ', basic: true },
   deliveryId: {
     anyOf: [
       { join: [{ body: 'MessageID' }, { body: 'RecordType' }] },
@@ -18,7 +18,7 @@ export const postmark: Provider = /* @__PURE__ */ entry(() => ({
   retriesByItself: true,
   retentionMs: 2 * day,
   stopStatuses: [403],
-  secretIs: 'user:password of Basic authentication in base64, as the header shows it',
+  secretIs: 'user:password of its Basic authentication',
   sources: [
     {
       url: 'https://postmarkapp.com/developer/webhooks/webhooks-overview',
