@@ -394,6 +394,8 @@ describe('any request at all', () => {
       '7',
       '{"__proto__":{"a":1}}',
       '[null,1,"a",{}]',
+      // Deeper than JSON.stringify goes.
+      `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
     ]) {
       const request = await signRequest(entry, {
         ...(secret === undefined ? {} : { secret }),

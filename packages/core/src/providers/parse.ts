@@ -49,7 +49,7 @@ export async function parseRequest(
 ): Promise<ParsedRequest | ParseCode> {
   const { payload, readable } = decoded
   const from: Readable = { headers, url, payload, bodyDigest: `sha256:${digest}` }
-  const items = await readItems(provider, payload)
+  const items = await readItems(provider, payload, digest)
   const deliveryId = await readId(provider.deliveryId, from)
   if (deliveryId === undefined) return 'delivery_id_missing'
   if (!isToken(deliveryId, 255)) return 'delivery_id_invalid'
@@ -91,16 +91,17 @@ async function digestOf(text: string): Promise<string> {
 async function readItems(
   { items: source }: Provider,
   payload: unknown,
+  digest: string,
 ): Promise<readonly ParsedItem[] | undefined> {
   if (source === undefined) return undefined
   const parts = typeof source === 'function' ? source(payload) : listItems(source, payload)
   if (parts === undefined) return undefined
   const byId = new Map<string, ParsedItem>()
-  for (const { id, event, payload: item } of parts) {
+  for (const [index, { id, event, payload: item }] of parts.entries()) {
     const text = id?.trim()
     const own =
       text === undefined || text === ''
-        ? await digestOf(JSON.stringify(item) ?? '')
+        ? await digestOf(writeJson(item) ?? `${digest} ${index}`)
         : isToken(text, 255)
           ? text
           : await digestOf(text)
@@ -108,6 +109,15 @@ async function readItems(
       byId.set(own, { id: own, event: eventName(event?.trim() || 'unknown'), payload: item })
   }
   return [...byId.values()]
+}
+
+function writeJson(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    // It is nested deeper than the stack goes: JSON.parse has no such limit.
+    return undefined
+  }
 }
 
 function listItems(
