@@ -355,8 +355,23 @@ describe('the lists of other senders', () => {
               },
               { field: 'account_update', value: { event: 'VERIFIED' } },
             ],
-            messaging: [{ message: { mid: 'm_1' } }],
+            messaging: [
+              { message: { mid: 'm_1' } },
+              { message: { mid: 'm_1', is_deleted: true } },
+              { timestamp: 1, read: { watermark: 1 } },
+            ],
+            standby: [{ message: { mid: 'm_1' } }],
           },
+          { id: '2', changes: [{ field: 'account_update', value: { event: 'VERIFIED' } }] },
+          {
+            id: '2',
+            time: 7,
+            changes: [
+              { field: 'account_update', value: { event: 'VERIFIED' } },
+              { field: 'standby', value: { messages: [{ id: 'wamid.1' }] } },
+            ],
+          },
+          { id: '3', time: 7, changed_fields: ['photos'] },
         ],
       },
       [
@@ -365,6 +380,13 @@ describe('the lists of other senders', () => {
         ['wamid.0:read', 'messages'],
         ['sha256', 'account_update'],
         ['m_1', 'messaging'],
+        ['sha256', 'messaging'],
+        ['sha256', 'messaging'],
+        ['sha256', 'standby'],
+        ['sha256', 'account_update'],
+        ['sha256', 'account_update'],
+        ['standby:wamid.1', 'standby'],
+        ['sha256', 'entry'],
       ],
     ],
     [
@@ -387,10 +409,12 @@ describe('the lists of other senders', () => {
       [
         { id: '1', eventType: 'Microsoft.Storage.BlobCreated' },
         { id: '2', source: '/s', type: 'com.example' },
+        { id: '2', topic: '/t', eventType: 'Microsoft.Storage.BlobCreated' },
       ],
       [
         ['1', 'Microsoft.Storage.BlobCreated'],
         ['/s#2', 'com.example'],
+        ['/t#2', 'Microsoft.Storage.BlobCreated'],
       ],
     ],
     ['auth0-logs', [{ log_id: 'l1', data: { type: 's' } }], [['l1', 's']]],

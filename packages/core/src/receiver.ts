@@ -147,11 +147,12 @@ export function createProviderReceiver<
   /** An answer of ours in place of a run. */
   function answered(
     status: Exclude<Receipt['status'], 'claimed' | 'refused'>,
-    deliveryId: string,
+    { parsed: { deliveryId, payload }, headers, url }: Verified,
     answer: Answer,
   ): Receipt<Webhook> {
-    const headers = status === 'dead' ? stopHeaders(provider) : undefined
-    return { status, deliveryId, answer: withHeaders(successAs(provider, answer), headers) }
+    const stop = status === 'dead' ? stopHeaders(provider) : undefined
+    const own = successAs(provider, answer, { headers, url, payload })
+    return { status, deliveryId, answer: withHeaders(own, stop) }
   }
 
   async function handshaken(
@@ -307,7 +308,7 @@ export function createProviderReceiver<
       const isPing = isPingEvent(parsed.event) || parsed.items?.length === 0
       const status = isPing ? 'ping' : 'ignored'
       observer({ type: status, ...ref })
-      return answered(status, deliveryId, ignoredAnswer(status, deliveryId))
+      return answered(status, verified, ignoredAnswer(status, deliveryId))
     }
 
     if (outer !== undefined && isSameKey(outer.key, key))
@@ -335,14 +336,14 @@ export function createProviderReceiver<
           // A 2xx would complete the claim around this one.
           inFlight: outer === undefined ? (settings.queue ? 'accept' : settings.inFlight) : 'retry',
         } as const
-        return answered(opened.status, deliveryId, copyAnswer(copy, deliveryId))
+        return answered(opened.status, verified, copyAnswer(copy, deliveryId))
       }
       case 'waiting': {
         const copy = { state: opened.status, retryInMs: opened.retryInMs } as const
-        return answered(opened.status, deliveryId, copyAnswer(copy, deliveryId))
+        return answered(opened.status, verified, copyAnswer(copy, deliveryId))
       }
       default:
-        return answered(opened.status, deliveryId, copyAnswer({ state: opened.status }, deliveryId))
+        return answered(opened.status, verified, copyAnswer({ state: opened.status }, deliveryId))
     }
   }
 
@@ -365,7 +366,7 @@ export function createProviderReceiver<
     const { deliveryId } = ref
     if (opened.status === 'copies') {
       const status = opened.busyMs === undefined ? 'completed' : 'processing'
-      return answered(status, deliveryId, copiesAnswer(opened.busyMs, deliveryId))
+      return answered(status, verified, copiesAnswer(opened.busyMs, deliveryId))
     }
     const { items: claims } = opened
     return start(verified, key, ref, claims.claim, context, claims)
@@ -470,12 +471,14 @@ export function createProviderReceiver<
     receipt: ClaimedReceipt<Webhook>,
     context: Context,
   ): Receipt<Webhook> | Promise<Receipt<Webhook>> {
-    return handler === undefined ? receipt : runHandler(handler, receipt, context, answers)
-  }
-
-  const answers: RunAnswers = {
-    onError: settings.onError,
-    doneAnswer: (state, deliveryId) => successAs(provider, doneAnswer(state, deliveryId)),
+    if (handler === undefined) return receipt
+    const { headers, payload } = receipt.webhook
+    const answers: RunAnswers = {
+      onError: settings.onError,
+      doneAnswer: (state, deliveryId) =>
+        successAs(provider, doneAnswer(state, deliveryId), { headers, url: '', payload }),
+    }
+    return runHandler(handler, receipt, context, answers)
   }
 
   return Object.freeze({ provider, inbox, handler, receive })

@@ -1,4 +1,5 @@
 /** The one place that knows HTTP answers: from what became of a request to status, headers and body. */
+import { holds, type Readable } from './providers/fields.ts'
 import type { HandshakeAnswer } from './providers/handshake.ts'
 import type { Provider } from './providers/provider.ts'
 
@@ -130,8 +131,13 @@ export function withHeaders(
 }
 
 /** An answer of ours to a success, as the sender wants it. */
-export function successAs({ success: wanted }: Pick<Provider, 'success'>, answer: Answer): Answer {
+export function successAs(
+  { success: wanted }: Pick<Provider, 'success'>,
+  answer: Answer,
+  request: Readable,
+): Answer {
   if (wanted === undefined || answer.status < 200 || answer.status >= 300) return answer
+  if (wanted.when !== undefined && !holds(wanted.when, request)) return answer
   const { 'content-type': _ours, ...headers } = answer.headers
   const { status, body = '', contentType } = wanted
   return {

@@ -113,7 +113,7 @@ const entryRules: readonly Rule[] = [
   ['retentionMs', isCount, 'a positive whole number of milliseconds'],
   ['retryNumber', optional(isField), field],
   ['retryReason', optional(isField), field],
-  ['success', optional(isSuccess), '{ status: 200 to 299, body?, contentType? }'],
+  ['success', optional(isSuccess), '{ status: 200 to 299, body?, contentType?, when? }'],
   [
     'stopStatuses',
     optional((value) => Array.isArray(value) && value.every(isCount)),
@@ -332,6 +332,8 @@ function isEndpoint(value: unknown): boolean {
 
 function isSuccess(value: unknown): boolean {
   const status = at(value, 'status')
+  const when = at(value, 'when')
+  if (when !== undefined && !(Array.isArray(when) && when.every(isField))) return false
   return isCount(status) && status >= 200 && status < 300
 }
 

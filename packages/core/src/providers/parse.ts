@@ -97,11 +97,11 @@ async function readItems(
   const parts = typeof source === 'function' ? source(payload) : listItems(source, payload)
   if (parts === undefined) return undefined
   const byId = new Map<string, ParsedItem>()
-  for (const [index, { id, event, payload: item }] of parts.entries()) {
+  for (const [index, { id, event, payload: item, identity = item }] of parts.entries()) {
     const text = id?.trim()
     const own =
       text === undefined || text === ''
-        ? await digestOf(writeJson(item) ?? `${digest} ${index}`)
+        ? await digestOf(writeJson(identity) ?? `${digest} ${index}`)
         : isToken(text, 255)
           ? text
           : await digestOf(text)

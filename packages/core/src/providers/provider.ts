@@ -283,10 +283,12 @@ export type Signature =
 
 /** One event of several in a request. */
 export interface ItemParts {
-  /** Absent or unusable: the digest of the item takes its place. */
+  /** Absent or unusable: a digest takes its place. */
   readonly id: string | undefined
   readonly event: string | undefined
   readonly payload: unknown
+  /** What is digested then: where it came from, too, when the payload alone may say the same again. @default payload */
+  readonly identity?: unknown
 }
 
 /** The events of a request that holds several, each with an id of its own. */
@@ -333,6 +335,8 @@ export interface SuccessAnswer {
   readonly status: number
   readonly body?: string
   readonly contentType?: string
+  /** Of requests like these alone. @default of all */
+  readonly when?: readonly Condition[]
 }
 
 /**

@@ -18,7 +18,8 @@ export const bird: Provider = /* @__PURE__ */ entry(() => ({
     },
     standardV1('webhook', { encoding: 'base64', prefix: 'whsec_', withoutPrefix: 'refuse' }),
   ],
-  deliveryId: { anyOf: [{ header: 'webhook-id' }, { body: 'payload.id' }, { digest: 'body' }] },
+  // The id in the payload is the message's, which has several states.
+  deliveryId: { anyOf: [{ header: 'webhook-id' }, { digest: 'body' }] },
   event: {
     anyOf: [
       { join: [{ body: 'service' }, { body: 'event' }], separator: '.' },

@@ -14,7 +14,8 @@ export const doppler: Provider = /* @__PURE__ */ entry(() => ({
     encoding: 'hex',
     content: '{body}',
   },
-  deliveryId: { digest: 'body' },
+  // The payload may be a text that the user has fixed.
+  deliveryId: { dedup: 'none' },
   event: { anyOf: [{ body: 'type' }, { value: 'webhook' }] },
   retriesByItself: true,
   retentionMs: 2 * day,
@@ -22,8 +23,9 @@ export const doppler: Provider = /* @__PURE__ */ entry(() => ({
     {
       url: 'npm:@hookflo/tern@4.1.0 dist/platforms/algorithms.js',
       asOf: '2026-12-01',
-      facts: ['signature', 'deliveryId'],
+      facts: ['signature'],
     },
+    { url: 'https://docs.doppler.com/docs/webhooks', asOf: '2026-12-01', facts: ['deliveryId'] },
   ],
   unconfirmed: ['event: type', 'retries'],
 }))

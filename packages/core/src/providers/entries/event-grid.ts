@@ -17,7 +17,13 @@ export const eventGrid: Provider = /* @__PURE__ */ entry(() => ({
   event: { anyOf: [{ body: 'type' }, { value: 'batch' }] },
   items: {
     list: '',
-    id: { anyOf: [{ join: [{ body: 'source' }, { body: 'id' }], separator: '#' }, { body: 'id' }] },
+    id: {
+      anyOf: [
+        { join: [{ body: 'source' }, { body: 'id' }], separator: '#' },
+        { join: [{ body: 'topic' }, { body: 'id' }], separator: '#' },
+        { body: 'id' },
+      ],
+    },
     event: { anyOf: [{ body: 'eventType' }, { body: 'type' }] },
   },
   handshakes: [

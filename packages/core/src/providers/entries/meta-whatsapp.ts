@@ -48,10 +48,15 @@ export const metaWhatsapp: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['handshakes', 'event'],
     },
+    {
+      url: 'https://developers.facebook.com/documentation/business-messaging/messenger-platform/webhooks/webhook-events/standby',
+      asOf: '2026-12-01',
+      facts: ['event'],
+    },
   ],
   unconfirmed: [
     'maxBody: 3 MB',
     'retries: WhatsApp up to 7 days, others about 36 hours',
-    'deliveryId: of messages and statuses, per item',
+    'deliveryId: of messages and statuses theirs; of the rest a digest with the id and time of the entry',
   ],
 }))

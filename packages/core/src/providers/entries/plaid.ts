@@ -16,7 +16,8 @@ export const plaid: Provider = /* @__PURE__ */ entry(() => ({
     keyless: true,
     verify: verifyJwt,
   },
-  deliveryId: { digest: 'body' },
+  // 'There is something new for this item' is the same text each time.
+  deliveryId: { dedup: 'none' },
   event: { join: [{ body: 'webhook_type' }, { body: 'webhook_code' }], separator: '.' },
   retriesByItself: true,
   retentionMs: 2 * day,
@@ -28,7 +29,12 @@ export const plaid: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature'],
     },
+    {
+      url: 'https://docs.rs/plaid/latest/plaid/model/struct.SyncUpdatesAvailableWebhook.html',
+      asOf: '2026-12-01',
+      facts: ['deliveryId'],
+    },
     { url: 'npm:plaid@47.0.0 dist/api.js', asOf: '2026-12-01', facts: ['event'] },
   ],
-  unconfirmed: ['ackDeadline: 10 s', 'deliveryId: none', 'retries: up to 24 hours'],
+  unconfirmed: ['ackDeadline: 10 s', 'retries: up to 24 hours'],
 }))

@@ -9,8 +9,11 @@ export const postmark: Provider = /* @__PURE__ */ entry(() => ({
   signature: { scheme: 'token', header: 'authorization', prefix: 'Basic ', basic: true },
   deliveryId: {
     anyOf: [
-      { join: [{ body: 'MessageID' }, { body: 'RecordType' }] },
-      { body: 'MessageID' },
+      // A message is opened several times.
+      { join: [{ body: 'MessageID' }, { body: 'RecordType' }, { body: 'ReceivedAt' }] },
+      { join: [{ body: 'MessageID' }, { body: 'RecordType' }, { body: 'DeliveredAt' }] },
+      { join: [{ body: 'MessageID' }, { body: 'RecordType' }, { body: 'BouncedAt' }] },
+      { join: [{ body: 'MessageID' }, { body: 'RecordType' }, { body: 'ChangedAt' }] },
       { digest: 'body' },
     ],
   },
@@ -23,7 +26,22 @@ export const postmark: Provider = /* @__PURE__ */ entry(() => ({
     {
       url: 'https://postmarkapp.com/developer/webhooks/webhooks-overview',
       asOf: '2026-12-01',
-      facts: ['signature', 'deliveryId', 'event'],
+      facts: ['signature', 'event'],
+    },
+    {
+      url: 'https://postmarkapp.com/developer/webhooks/open-tracking-webhook',
+      asOf: '2026-12-01',
+      facts: ['deliveryId'],
+    },
+    {
+      url: 'https://postmarkapp.com/developer/webhooks/subscription-change-webhook',
+      asOf: '2026-12-01',
+      facts: ['deliveryId'],
+    },
+    {
+      url: 'https://postmarkapp.com/developer/webhooks/spam-complaint-webhook',
+      asOf: '2026-12-01',
+      facts: ['deliveryId'],
     },
     {
       url: 'https://postmarkapp.com/support/article/understanding-inbound-webhook-retries-in-postmark',
@@ -31,4 +49,5 @@ export const postmark: Provider = /* @__PURE__ */ entry(() => ({
       facts: ['retries', 'stop'],
     },
   ],
+  unconfirmed: ['deliveryId: DeliveredAt'],
 }))

@@ -34,6 +34,11 @@ export const slack: Provider = /* @__PURE__ */ entry(() => ({
       answer: { text: { value: '' } },
     },
   ],
+  // What a command is answered with is shown to whoever typed it.
+  success: {
+    status: 200,
+    when: [{ header: 'content-type', includes: 'application/x-www-form-urlencoded' }],
+  },
   ackDeadlineMs: 3 * second,
   retriesByItself: true,
   retentionMs: 2 * day,
@@ -46,6 +51,11 @@ export const slack: Provider = /* @__PURE__ */ entry(() => ({
       url: 'npm:@slack/bolt@5.1.0 dist/receivers/verify-request.js',
       asOf: '2026-12-01',
       facts: ['signature'],
+    },
+    {
+      url: 'npm:@slack/bolt@5.1.0 dist/receivers/HTTPModuleFunctions.js',
+      asOf: '2026-12-01',
+      facts: ['success'],
     },
     {
       url: 'https://docs.slack.dev/apis/events-api',

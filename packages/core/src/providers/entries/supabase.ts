@@ -7,7 +7,8 @@ export const supabase: Provider = /* @__PURE__ */ entry(() => ({
   name: 'supabase',
   title: 'Supabase database webhooks',
   signature: { scheme: 'token', header: 'authorization', prefix: 'Bearer ' },
-  deliveryId: { digest: 'body' },
+  // A row that is changed there and back says the same again, and nothing is sent twice.
+  deliveryId: { dedup: 'none' },
   event: {
     anyOf: [{ join: [{ body: 'table' }, { body: 'type' }], separator: '.' }, { value: 'event' }],
   },

@@ -42,23 +42,13 @@ export const twilio: Provider = /* @__PURE__ */ entry(() => ({
       {
         join: [
           {
-            anyOf: [
-              { body: 'MessageSid' },
-              { body: 'SmsSid' },
-              { body: 'CallSid' },
-              { body: 'EventSid' },
-            ],
+            anyOf: [{ body: 'MessageSid' }, { body: 'SmsSid' }],
           },
-          {
-            anyOf: [
-              { body: 'MessageStatus' },
-              { body: 'SmsStatus' },
-              { body: 'CallStatus' },
-              { body: 'EventType' },
-            ],
-          },
+          { anyOf: [{ body: 'MessageStatus' }, { body: 'SmsStatus' }] },
         ],
       },
+      { join: [{ body: 'EventSid' }, { body: 'EventType' }] },
+      // A call asks several times in one state.
       { digest: 'body' },
     ],
   },
@@ -71,11 +61,19 @@ export const twilio: Provider = /* @__PURE__ */ entry(() => ({
       { value: 'request' },
     ],
   },
+  // It does what the answer says.
+  success: {
+    status: 200,
+    body: '<Response/>',
+    contentType: 'text/xml',
+    when: [{ header: 'content-type', includes: 'application/x-www-form-urlencoded' }],
+  },
   retriesByItself: true,
   retentionMs: day,
   secretIs: "the account's auth token, or the secret of a shared key",
   sources: [
     { url: 'npm:twilio@6.3.1 lib/webhooks/webhooks.js', asOf: '2026-12-01', facts: ['signature'] },
+    { url: 'https://www.twilio.com/docs/errors/11750', asOf: '2026-12-01', facts: ['success'] },
     { url: 'code:i-twilio-idempotency-token', asOf: '2026-12-01', facts: ['deliveryId'] },
   ],
   unconfirmed: [

@@ -3,34 +3,55 @@ import { readPath } from '../fields.ts'
 import type { ItemParts } from '../provider.ts'
 
 /**
- * One item for each message and each status of a message; what else a change holds is one item. Messenger's and
- * Instagram's `messaging` have the message's `mid`.
+ * One item for each message and each status of a message; any other change, and what stands in any other list of an
+ * entry (`messaging`, `standby` …), is one item. An entry without a list of events is an item itself.
  */
 export function metaItems(payload: unknown): readonly ItemParts[] | undefined {
   const entries = readPath(payload, 'entry')
-  if (!Array.isArray(entries)) return undefined
-  return entries.flatMap((entry) => [
-    ...listAt(entry, 'changes').flatMap(itemsOfChange),
-    ...listAt(entry, 'messaging').map(itemOfMessaging),
-  ])
+  return Array.isArray(entries) ? entries.flatMap(itemsOfEntry) : undefined
 }
 
-function itemsOfChange(change: unknown): readonly ItemParts[] {
+function itemsOfEntry(entry: unknown): readonly ItemParts[] {
+  const items = listsOf(entry).flatMap(([name, list]) =>
+    name === 'changes'
+      ? list.flatMap((change) => itemsOfChange(entry, change))
+      : list.map((event) => itemOfList(name, event)),
+  )
+  return items.length > 0 ? items : [{ id: undefined, event: 'entry', payload: entry }]
+}
+
+// `changed_fields` is a list of names: the entry says what it says as a whole.
+function listsOf(entry: unknown): readonly (readonly [string, readonly unknown[]])[] {
+  if (typeof entry !== 'object' || entry === null) return []
+  return Object.entries(entry).flatMap(([name, list]) =>
+    Array.isArray(list) && list.every((one) => typeof one === 'object' && one !== null)
+      ? [[name, list] as const]
+      : [],
+  )
+}
+
+function itemsOfChange(entry: unknown, change: unknown): readonly ItemParts[] {
   const field = textAt(change, 'field')
   const value = readPath(change, 'value')
+  // The same message may stand in several fields: as one that was received, and as one that another app has in hand.
+  const ofField = (id: string | undefined): string | undefined =>
+    id === undefined || field === 'messages' ? id : `${field}:${id}`
   const known = [
     ...listAt(value, 'messages').map((message) => ({
-      id: textAt(message, 'id'),
+      id: ofField(textAt(message, 'id')),
       event: field,
       payload: oneOf(change, value, 'messages', message),
     })),
     ...listAt(value, 'statuses').map((status) => ({
-      id: joined(textAt(status, 'id'), textAt(status, 'status')),
+      id: ofField(joined(textAt(status, 'id'), textAt(status, 'status'))),
       event: field,
       payload: oneOf(change, value, 'statuses', status),
     })),
   ]
-  return known.length > 0 ? known : [{ id: undefined, event: field, payload: change }]
+  if (known.length > 0) return known
+  // A page that is renamed there and back says the same again, at another time; another page may say it, too.
+  const identity = [readPath(entry, 'id'), readPath(entry, 'time'), change]
+  return [{ id: undefined, event: field, payload: change, identity }]
 }
 
 // The change as it came, with this one message in place of all.
@@ -44,9 +65,12 @@ function oneOf(change: unknown, value: unknown, list: string, item: unknown): un
   }
 }
 
-function itemOfMessaging(messaging: unknown): ItemParts {
-  const id = textAt(messaging, 'message.mid') ?? textAt(messaging, 'postback.mid')
-  return { id, event: 'messaging', payload: messaging }
+function itemOfList(name: string, event: unknown): ItemParts {
+  const mid = textAt(event, 'message.mid') ?? textAt(event, 'postback.mid')
+  // One that is taken back keeps the id that it had.
+  const isNew = readPath(event, 'message.is_deleted') !== true
+  const id = mid === undefined || (name === 'messaging' && isNew) ? mid : undefined
+  return { id, event: name, payload: event, identity: [name, event] }
 }
 
 function listAt(value: unknown, path: string): readonly unknown[] {
