@@ -20,8 +20,9 @@ export function providersPage(): string {
     `${entries.length} senders, as data. This page is made of the entries by \`pnpm providers\`; each is a file in [src/providers/entries](src/providers/entries).`,
     '',
     'A name goes into `webhook({ provider: … })`. Those marked ʲ sign with JSON Web Tokens and are imported from',
-    '`@webhook-inbox/core/jwt`. **Kept** is how long a completed id is remembered at least. A dash means that the sender does not say, and',
-    'that a safe value stands in: 10 s to answer, 1 MiB, and retries.',
+    '`@webhook-inbox/core/jwt`. **Kept** is how long a completed id is remembered at least. **Success** is what the sender takes for',
+    'one where that is less than any 2xx: what this library answers itself is then that. A dash means that the sender does not say,',
+    'and that a safe value stands in: 10 s to answer, 1 MiB, and retries.',
     '',
     ...table(
       [
@@ -35,6 +36,7 @@ export function providersPage(): string {
         'Largest body',
         'Retries by itself',
         'Kept',
+        'Success',
         'Never again after',
       ],
       entries.map((entry) => [
@@ -48,6 +50,7 @@ export function providersPage(): string {
         entry.maxBodyBytes === undefined ? '–' : `${entry.maxBodyBytes / 1_048_576} MiB`,
         retriesText(entry),
         duration(entry.retentionMs),
+        successText(entry),
         stopText(entry),
       ]),
     ),
@@ -148,6 +151,13 @@ function sourceText(source: TextSource): string {
 function retriesText({ retriesByItself, unconfirmed = [] }: Provider): string {
   if (unconfirmed.some((text) => text.startsWith('retries'))) return '–'
   return retriesByItself ? 'yes' : 'no'
+}
+
+function successText({ success }: Provider): string {
+  if (success === undefined) return '2xx'
+  const { status, body, when } = success
+  const text = body === undefined ? '' : body === '' ? ', empty' : `, ${code(body)}`
+  return `${status}${text}${when === undefined ? '' : ' to forms'}`
 }
 
 function stopText({ stopStatuses = [], stopHeader }: Provider): string {

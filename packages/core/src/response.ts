@@ -138,12 +138,13 @@ export function successAs(
 ): Answer {
   if (wanted === undefined || answer.status < 200 || answer.status >= 300) return answer
   if (wanted.when !== undefined && !holds(wanted.when, request)) return answer
+  const { status, body, contentType } = wanted
+  if (body === undefined && !isBodiless(status)) return { ...answer, status }
   const { 'content-type': _ours, ...headers } = answer.headers
-  const { status, body = '', contentType } = wanted
   return {
     status,
     headers: contentType === undefined ? headers : { ...headers, 'content-type': contentType },
-    body,
+    body: body ?? '',
   }
 }
 

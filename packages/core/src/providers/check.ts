@@ -100,6 +100,7 @@ const entryRules: readonly Rule[] = [
   ],
   ['formField', optional(isText), 'the name of a form field'],
   ['formFields', optional(isBoolean), 'true or false'],
+  ['jsonLines', optional(isBoolean), 'true or false'],
   ['items', optional(isObject), 'an object or a function'],
   ['handshakes', optional(Array.isArray), 'a list'],
   ['pingEvents', optional(isTextList), 'a list of event names, or left out when there are none'],

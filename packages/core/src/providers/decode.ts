@@ -10,14 +10,18 @@ export interface DecodedBody {
 }
 
 export function decodeBody(
-  { formField, formFields = formField === undefined }: Pick<Provider, 'formField' | 'formFields'>,
+  {
+    formField,
+    formFields = formField === undefined,
+    jsonLines = false,
+  }: Pick<Provider, 'formField' | 'formFields' | 'jsonLines'>,
   headers: HeaderMap,
   body: Uint8Array,
 ): DecodedBody {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(body)
     if (mediaType(headers) !== 'application/x-www-form-urlencoded')
-      return { payload: JSON.parse(text), readable: true }
+      return { payload: jsonLines ? listOf(text) : JSON.parse(text), readable: true }
     const form = new URLSearchParams(text)
     const json = formField === undefined ? null : form.get(formField)
     if (json !== null) return { payload: JSON.parse(json), readable: true }
@@ -28,6 +32,16 @@ export function decodeBody(
 }
 
 const unreadable: DecodedBody = { payload: undefined, readable: false }
+
+function listOf(text: string): readonly unknown[] {
+  try {
+    const value: unknown = JSON.parse(text)
+    return Array.isArray(value) ? value : [value]
+  } catch {
+    const lines = text.split('\n').filter((line) => line.trim() !== '')
+    return lines.map((line): unknown => JSON.parse(line))
+  }
+}
 
 // A name that stands there twice has a list of values.
 function fieldsOf(form: URLSearchParams): Readonly<Record<string, string | readonly string[]>> {

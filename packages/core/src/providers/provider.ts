@@ -333,7 +333,9 @@ export interface Handshake {
 /** The sender's own idea of a success. */
 export interface SuccessAnswer {
   readonly status: number
+  /** @default the library's own JSON */
   readonly body?: string
+  /** Of that body. @default none */
   readonly contentType?: string
   /** Of requests like these alone. @default of all */
   readonly when?: readonly Condition[]
@@ -359,6 +361,8 @@ export interface Provider {
   readonly formField?: string
   /** A form without {@link formField} is an object of its fields. @default true where there is no `formField` */
   readonly formFields?: boolean
+  /** The body may also be JSON texts, one a line, or one text alone: the payload is the list of them. @default false */
+  readonly jsonLines?: boolean
   /** Several events in one request: one claim each. */
   readonly items?: ItemSource
   readonly handshakes?: readonly Handshake[]

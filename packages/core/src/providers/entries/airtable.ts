@@ -18,6 +18,7 @@ export const airtable: Provider = /* @__PURE__ */ entry(() => ({
   // A ping says that there are payloads to fetch: equal bodies are distinct changes.
   deliveryId: { dedup: 'none' },
   event: { value: 'ping' },
+  success: { status: 200, body: '' },
   retriesByItself: true,
   retentionMs: day,
   secretIs: 'the MAC secret of the webhook (base64)',
@@ -27,6 +28,11 @@ export const airtable: Provider = /* @__PURE__ */ entry(() => ({
       url: 'https://airtable.com/developers/web/api/webhooks-overview',
       asOf: '2026-12-01',
       facts: ['deliveryId', 'event'],
+    },
+    {
+      url: 'https://airtable.com/developers/web/api/webhooks-overview',
+      asOf: '2026-12-01',
+      facts: ['success'],
     },
   ],
   unconfirmed: ['retries: exponential'],

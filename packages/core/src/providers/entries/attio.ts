@@ -16,13 +16,18 @@ export const attio: Provider = /* @__PURE__ */ entry(() => ({
   deliveryId: { header: 'idempotency-key' },
   event: { anyOf: [{ body: 'events.0.event_type' }, { value: 'batch' }] },
   retriesByItself: true,
-  retentionMs: 2 * day,
+  retentionMs: 4 * day,
   sources: [
     {
       url: 'npm:@trigger.dev/core@4.8.3 dist/esm/v3/webhooks/index.js',
       asOf: '2026-12-01',
       facts: ['signature', 'deliveryId'],
     },
+    {
+      url: 'https://docs.attio.com/rest-api/how-to/webhooks',
+      asOf: '2026-12-01',
+      facts: ['signature', 'deliveryId', 'retries'],
+    },
   ],
-  unconfirmed: ['event: events.0.event_type', 'retries'],
+  unconfirmed: ['event: events.0.event_type'],
 }))

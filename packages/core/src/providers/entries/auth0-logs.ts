@@ -11,8 +11,9 @@ export const auth0Logs: Provider = /* @__PURE__ */ entry(() => ({
   event: { value: 'batch' },
   items: { list: '', id: { body: 'log_id' }, event: { body: 'data.type' } },
   maxBodyBytes: 4 * mebibyte,
+  jsonLines: true,
   retriesByItself: true,
-  retentionMs: 7 * day,
+  retentionMs: 30 * day,
   secretIs: 'the authorization token of the stream, as the header shows it',
   sources: [
     {
@@ -20,6 +21,11 @@ export const auth0Logs: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature', 'deliveryId', 'event'],
     },
+    {
+      url: 'https://auth0.com/docs/logs/streams',
+      asOf: '2026-12-01',
+      facts: ['retries', 'redelivery'],
+    },
   ],
-  unconfirmed: ['retries', 'maxBody: ours, for a list'],
+  unconfirmed: ['maxBody: ours, for a list'],
 }))

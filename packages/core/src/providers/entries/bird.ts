@@ -19,7 +19,7 @@ export const bird: Provider = /* @__PURE__ */ entry(() => ({
     standardV1('webhook', { encoding: 'base64', prefix: 'whsec_', withoutPrefix: 'refuse' }),
   ],
   // The id in the payload is the message's, which has several states.
-  deliveryId: { anyOf: [{ header: 'webhook-id' }, { digest: 'body' }] },
+  deliveryId: { digest: 'body' },
   event: {
     anyOf: [
       { join: [{ body: 'service' }, { body: 'event' }], separator: '.' },

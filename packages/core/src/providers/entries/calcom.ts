@@ -29,6 +29,11 @@ export const calcom: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['event'],
     },
+    {
+      url: 'https://github.com/calcom/cal.com/blob/main/docs/developing/guides/automation/webhooks.mdx',
+      asOf: '2026-12-01',
+      facts: ['signature', 'event'],
+    },
   ],
   unconfirmed: ['deliveryId: none', 'retries: none'],
 }))

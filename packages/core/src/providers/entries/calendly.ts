@@ -29,6 +29,8 @@ export const calendly: Provider = /* @__PURE__ */ entry(() => ({
     ],
   },
   event: { body: 'event' },
+  ackDeadlineMs: 15 * second,
+  stopStatuses: [410],
   retriesByItself: true,
   retentionMs: 2 * day,
   secretIs: 'the signing key of the subscription',
@@ -43,6 +45,15 @@ export const calendly: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['deliveryId', 'event'],
     },
+    {
+      url: 'https://developer.calendly.com/docs/webhooks/overview',
+      asOf: '2026-12-01',
+      facts: ['signature', 'ackDeadline', 'stop'],
+    },
+    {
+      url: 'https://developer.calendly.com/api-docs/overview/webhooks/webhook-errors',
+      asOf: '2026-12-01',
+      facts: ['retries'],
+    },
   ],
-  unconfirmed: ['ackDeadline: 10 s', 'retries: 24 hours'],
 }))

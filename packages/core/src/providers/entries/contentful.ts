@@ -37,6 +37,16 @@ export const contentful: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['deliveryId', 'event'],
     },
+    {
+      url: 'https://www.contentful.com/developers/docs/webhooks/retry-policy/',
+      asOf: '2026-12-01',
+      facts: ['retries'],
+    },
+    {
+      url: 'https://www.contentful.com/developers/changelog/idempotency-key-headers-for-webhook-requests/',
+      asOf: '2026-12-01',
+      facts: ['deliveryId'],
+    },
   ],
-  unconfirmed: ['ackDeadline: 30 s', 'retries: two, 30 s apart'],
+  unconfirmed: ['ackDeadline: 30 s'],
 }))

@@ -32,6 +32,11 @@ export const elevenlabs: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature'],
     },
+    {
+      url: 'npm:@elevenlabs/elevenlabs-js@2.73.0 wrapper/webhooks.js',
+      asOf: '2026-12-01',
+      facts: ['signature'],
+    },
   ],
   unconfirmed: ['deliveryId: none', 'event: type', 'retries'],
 }))

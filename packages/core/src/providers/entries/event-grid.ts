@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { day, second } from './units.ts'
 
 /** Azure Event Grid, in its own schema and as CloudEvents. It signs nothing: a token in the address is what tells it from others. */
 export const eventGrid: Provider = /* @__PURE__ */ entry(() => ({
@@ -39,6 +39,7 @@ export const eventGrid: Provider = /* @__PURE__ */ entry(() => ({
       answer: { headers: { 'webhook-allowed-origin': { header: 'webhook-request-origin' } } },
     },
   ],
+  ackDeadlineMs: 30 * second,
   retriesByItself: true,
   retentionMs: 2 * day,
   retryNumber: { header: 'aeg-delivery-count' },
@@ -56,6 +57,11 @@ export const eventGrid: Provider = /* @__PURE__ */ entry(() => ({
       facts: ['retries', 'stop'],
     },
     { url: 'code:aeg-delivery-count', asOf: '2026-12-01', facts: ['retries'] },
+    {
+      url: 'https://learn.microsoft.com/azure/event-grid/delivery-and-retry',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline'],
+    },
   ],
-  unconfirmed: ['ackDeadline: 30 s', 'maxBody: 1 MB'],
+  unconfirmed: ['maxBody: 1 MB'],
 }))

@@ -1,7 +1,7 @@
 import { verifyJwt } from '../../jwt/verify-jwt.ts'
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day, mebibyte, minute } from './units.ts'
+import { day, mebibyte, minute, second } from './units.ts'
 
 /** Google Pub/Sub push. Its token covers no byte of the body. Anybody's service account gets tokens for any audience: name the one that is yours. */
 export const googlePubsub: Provider = /* @__PURE__ */ entry(() => ({
@@ -28,6 +28,7 @@ export const googlePubsub: Provider = /* @__PURE__ */ entry(() => ({
     ],
   },
   maxBodyBytes: 16 * mebibyte,
+  ackDeadlineMs: 10 * second,
   retriesByItself: true,
   retentionMs: 8 * day,
   retryNumber: { body: 'deliveryAttempt' },
@@ -43,11 +44,11 @@ export const googlePubsub: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature', 'deliveryId'],
     },
+    {
+      url: 'https://cloud.google.com/python/docs/reference/pubsub/1.3.1/google.cloud.pubsub_v1.types.Subscription',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline', 'retries'],
+    },
   ],
-  unconfirmed: [
-    'ackDeadline: 10 s by default, up to 600 s',
-    'event: the attributes are yours',
-    'maxBody: 10 MB, and a third more in base64',
-    'retries: until its retention ends, 7 days by default',
-  ],
+  unconfirmed: ['event: the attributes are yours', 'maxBody: 10 MB, and a third more in base64'],
 }))

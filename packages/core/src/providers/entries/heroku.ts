@@ -21,7 +21,7 @@ export const heroku: Provider = /* @__PURE__ */ entry(() => ({
   },
   action: { body: 'action' },
   retriesByItself: true,
-  retentionMs: 2 * day,
+  retentionMs: 4 * day,
   secretIs: 'the secret of the subscription',
   sources: [
     {
@@ -29,10 +29,11 @@ export const heroku: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature'],
     },
+    {
+      url: 'https://devcenter.heroku.com/changelog-items/1966',
+      asOf: '2026-12-01',
+      facts: ['retries'],
+    },
   ],
-  unconfirmed: [
-    'deliveryId: webhook_metadata.event.id',
-    'event: webhook_metadata.event.include',
-    'retries',
-  ],
+  unconfirmed: ['deliveryId: webhook_metadata.event.id', 'event: webhook_metadata.event.include'],
 }))

@@ -34,6 +34,16 @@ export const langfuse: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature', 'deliveryId', 'event'],
     },
+    {
+      url: 'https://github.com/langfuse/langfuse/blob/main/packages/shared/src/encryption/signature.ts',
+      asOf: '2026-12-01',
+      facts: ['signature'],
+    },
+    {
+      url: 'https://github.com/langfuse/langfuse-docs/blob/main/pages/docs/prompt-management/features/webhooks-slack-integrations.mdx',
+      asOf: '2026-12-01',
+      facts: ['deliveryId', 'retries'],
+    },
   ],
-  unconfirmed: ['retries', 'signature: no tolerance is stated; 300 s are ours'],
+  unconfirmed: ['signature: no tolerance is stated; 300 s are ours'],
 }))

@@ -15,6 +15,7 @@ export const lemonSqueezy: Provider = /* @__PURE__ */ entry(() => ({
   },
   deliveryId: { digest: 'body' },
   event: { anyOf: [{ header: 'x-event-name' }, { body: 'meta.event_name' }] },
+  success: { status: 200 },
   retriesByItself: true,
   retentionMs: 7 * day,
   sources: [
@@ -23,11 +24,16 @@ export const lemonSqueezy: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature'],
     },
+    {
+      url: 'https://docs.lemonsqueezy.com/help/webhooks/webhook-requests',
+      asOf: '2026-12-01',
+      facts: ['event', 'retries', 'success'],
+    },
+    {
+      url: 'https://docs.lemonsqueezy.com/help/webhooks/signing-requests',
+      asOf: '2026-12-01',
+      facts: ['signature'],
+    },
   ],
-  unconfirmed: [
-    'event: X-Event-Name, or meta.event_name in the body',
-    'deliveryId: none',
-    'retries: after 5, 25 and 125 s',
-    'redelivery: from the dashboard',
-  ],
+  unconfirmed: ['deliveryId: none', 'redelivery: from the dashboard'],
 }))

@@ -18,6 +18,8 @@ export const linear: Provider = /* @__PURE__ */ entry(() => ({
   event: { anyOf: [{ header: 'linear-event' }, { body: 'type' }] },
   action: { body: 'action' },
   maxBodyBytes: 5 * mebibyte,
+  ackDeadlineMs: 5 * second,
+  success: { status: 200 },
   retriesByItself: true,
   retentionMs: 2 * day,
   secretIs: 'the signing secret of the webhook (lin_wh_…)',
@@ -32,6 +34,10 @@ export const linear: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['deliveryId'],
     },
+    {
+      url: 'https://developers.linear.app/docs/graphql/webhooks',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline', 'retries', 'success'],
+    },
   ],
-  unconfirmed: ['ackDeadline: 5 s', 'retries: after 1 min, 1 h and 6 h'],
 }))

@@ -10,6 +10,7 @@ export const mailgun: Provider = /* @__PURE__ */ entry(() => ({
   signature: { scheme: 'function', verify: verifyMailgun },
   deliveryId: { anyOf: [{ body: 'event-data.id' }, { body: 'signature.token' }] },
   event: { body: 'event-data.event' },
+  success: { status: 200 },
   retriesByItself: true,
   retentionMs: day,
   stopStatuses: [406],
@@ -24,6 +25,11 @@ export const mailgun: Provider = /* @__PURE__ */ entry(() => ({
       url: 'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks',
       asOf: '2026-12-01',
       facts: ['signature', 'deliveryId', 'event'],
+    },
+    {
+      url: 'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhook-retries',
+      asOf: '2026-12-01',
+      facts: ['success'],
     },
   ],
 }))

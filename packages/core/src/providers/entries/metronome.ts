@@ -35,6 +35,11 @@ export const metronome: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature', 'deliveryId', 'event'],
     },
+    {
+      url: 'npm:@metronome/sdk@3.10.0 resources/webhooks.js',
+      asOf: '2026-12-01',
+      facts: ['signature'],
+    },
   ],
   unconfirmed: ['retries'],
 }))

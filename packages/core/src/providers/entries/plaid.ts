@@ -1,7 +1,7 @@
 import { verifyJwt } from '../../jwt/verify-jwt.ts'
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day, minute } from './units.ts'
+import { day, minute, second } from './units.ts'
 
 /** Plaid */
 export const plaid: Provider = /* @__PURE__ */ entry(() => ({
@@ -19,6 +19,7 @@ export const plaid: Provider = /* @__PURE__ */ entry(() => ({
   // 'There is something new for this item' is the same text each time.
   deliveryId: { dedup: 'none' },
   event: { join: [{ body: 'webhook_type' }, { body: 'webhook_code' }], separator: '.' },
+  ackDeadlineMs: 10 * second,
   retriesByItself: true,
   retentionMs: 2 * day,
   secretIs:
@@ -35,6 +36,10 @@ export const plaid: Provider = /* @__PURE__ */ entry(() => ({
       facts: ['deliveryId'],
     },
     { url: 'npm:plaid@47.0.0 dist/api.js', asOf: '2026-12-01', facts: ['event'] },
+    {
+      url: 'https://support.plaid.com/hc/en-us/articles/40390675922967-Can-Plaid-re-push-failed-or-missed-webhook-events',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline', 'retries'],
+    },
   ],
-  unconfirmed: ['ackDeadline: 10 s', 'retries: up to 24 hours'],
 }))

@@ -18,6 +18,7 @@ export const postmark: Provider = /* @__PURE__ */ entry(() => ({
     ],
   },
   event: { anyOf: [{ body: 'RecordType' }, { value: 'Inbound' }] },
+  success: { status: 200 },
   retriesByItself: true,
   retentionMs: 2 * day,
   stopStatuses: [403],
@@ -46,7 +47,7 @@ export const postmark: Provider = /* @__PURE__ */ entry(() => ({
     {
       url: 'https://postmarkapp.com/support/article/understanding-inbound-webhook-retries-in-postmark',
       asOf: '2026-12-01',
-      facts: ['retries', 'stop'],
+      facts: ['retries', 'stop', 'success'],
     },
   ],
   unconfirmed: ['deliveryId: DeliveredAt'],

@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { day, second } from './units.ts'
 
 /** QuickBooks Online */
 export const quickbooks: Provider = /* @__PURE__ */ entry(() => ({
@@ -15,6 +15,14 @@ export const quickbooks: Provider = /* @__PURE__ */ entry(() => ({
   },
   deliveryId: { digest: 'body' },
   event: { value: 'notification' },
+  // CloudEvents since 2025; before, one notification of many entities.
+  items: {
+    list: '',
+    id: { anyOf: [{ join: [{ body: 'source' }, { body: 'id' }], separator: '#' }, { body: 'id' }] },
+    event: { body: 'type' },
+  },
+  ackDeadlineMs: 3 * second,
+  success: { status: 200 },
   retriesByItself: true,
   retentionMs: 3 * day,
   secretIs: 'the verifier token',
@@ -25,11 +33,15 @@ export const quickbooks: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature'],
     },
-  ],
-  unconfirmed: [
-    'deliveryId: none; a list of entities',
-    'event: name and operation of the entities',
-    'ackDeadline: 3 s',
-    'retries: after 20, 30 and 50 min, then hours',
+    {
+      url: 'https://blogs.a.intuit.com/2025/10/14/introducing-enhanced-webhooks-monitoring',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline', 'retries', 'success'],
+    },
+    {
+      url: 'https://github.com/intuit/quickbooks-v3-php-sdk/releases/tag/v6.2.2',
+      asOf: '2026-12-01',
+      facts: ['deliveryId', 'event'],
+    },
   ],
 }))

@@ -29,6 +29,11 @@ export const razorpay: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['deliveryId', 'event'],
     },
+    {
+      url: 'https://razorpay.com/docs/webhooks/best-practices',
+      asOf: '2026-12-01',
+      facts: ['retries'],
+    },
   ],
-  unconfirmed: ['ackDeadline: 5 s', 'retries: 24 hours, exponential'],
+  unconfirmed: ['ackDeadline: 5 s'],
 }))

@@ -32,6 +32,7 @@ export const retell: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature'],
     },
+    { url: 'npm:retell-sdk@5.66.1 lib/webhook_auth.js', asOf: '2026-12-01', facts: ['signature'] },
   ],
   unconfirmed: ['deliveryId: none', 'event: event', 'retries'],
 }))

@@ -32,6 +32,11 @@ export const sendgrid: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['deliveryId', 'event'],
     },
+    {
+      url: 'https://docs.sendgrid.com/for-developers/tracking-events/troubleshooting',
+      asOf: '2026-12-01',
+      facts: ['deliveryId', 'retries'],
+    },
   ],
-  unconfirmed: ['maxBody: a batch of about 768 KB', 'retries: up to 24 hours'],
+  unconfirmed: ['maxBody: a batch of about 768 KB'],
 }))

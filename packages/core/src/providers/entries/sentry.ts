@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { day, second } from './units.ts'
 
 /** Sentry */
 export const sentry: Provider = /* @__PURE__ */ entry(() => ({
@@ -16,6 +16,7 @@ export const sentry: Provider = /* @__PURE__ */ entry(() => ({
   deliveryId: { header: 'request-id' },
   event: { header: 'sentry-hook-resource' },
   action: { body: 'action' },
+  ackDeadlineMs: 1 * second,
   retriesByItself: true,
   retentionMs: day,
   secretIs: "the integration's client secret",
@@ -35,6 +36,16 @@ export const sentry: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['event'],
     },
+    {
+      url: 'https://sentry.io/changelog/2023-10-3-change-to-integration-platform-webhook-handling',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline'],
+    },
+    {
+      url: 'https://docs.sentry.io/integrations/integration-platform/webhooks/',
+      asOf: '2026-12-01',
+      facts: ['event', 'deliveryId'],
+    },
   ],
-  unconfirmed: ['ackDeadline: 1 s', 'retries: none'],
+  unconfirmed: ['retries: none'],
 }))

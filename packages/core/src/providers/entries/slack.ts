@@ -37,6 +37,7 @@ export const slack: Provider = /* @__PURE__ */ entry(() => ({
   // What a command is answered with is shown to whoever typed it.
   success: {
     status: 200,
+    body: '',
     when: [{ header: 'content-type', includes: 'application/x-www-form-urlencoded' }],
   },
   ackDeadlineMs: 3 * second,

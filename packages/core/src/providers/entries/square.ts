@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { day, second } from './units.ts'
 
 /** Square. It signs the address that was registered, to the letter. */
 export const square: Provider = /* @__PURE__ */ entry(() => ({
@@ -15,6 +15,7 @@ export const square: Provider = /* @__PURE__ */ entry(() => ({
   },
   deliveryId: { body: 'event_id' },
   event: { body: 'type' },
+  ackDeadlineMs: 10 * second,
   retriesByItself: true,
   retentionMs: 4 * day,
   retryNumber: { header: 'square-retry-number' },
@@ -32,6 +33,10 @@ export const square: Provider = /* @__PURE__ */ entry(() => ({
       facts: ['deliveryId', 'event', 'retries', 'redelivery'],
     },
     { url: 'code:square-retry-number', asOf: '2026-12-01', facts: ['retries'] },
+    {
+      url: 'https://developer.squareup.com/docs/webhooks/troubleshooting',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline'],
+    },
   ],
-  unconfirmed: ['ackDeadline: as soon as possible; an older text says 10 s'],
 }))

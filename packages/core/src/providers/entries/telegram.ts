@@ -24,6 +24,11 @@ export const telegram: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature', 'retries'],
     },
+    {
+      url: 'https://github.com/tdlib/telegram-bot-api/blob/master/telegram-bot-api/WebhookActor.cpp',
+      asOf: '2026-12-01',
+      facts: ['signature', 'deliveryId', 'retries'],
+    },
   ],
   unconfirmed: ['redelivery: an update is kept for 24 hours'],
 }))

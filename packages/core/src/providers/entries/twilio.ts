@@ -1,7 +1,7 @@
 import { entry } from '../define.ts'
 import { twilioContent } from '../functions/twilio.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { day, second } from './units.ts'
 
 /** Twilio. It signs the public address, and of a form its parameters. */
 export const twilio: Provider = /* @__PURE__ */ entry(() => ({
@@ -68,6 +68,7 @@ export const twilio: Provider = /* @__PURE__ */ entry(() => ({
     contentType: 'text/xml',
     when: [{ header: 'content-type', includes: 'application/x-www-form-urlencoded' }],
   },
+  ackDeadlineMs: 15 * second,
   retriesByItself: true,
   retentionMs: day,
   secretIs: "the account's auth token, or the secret of a shared key",
@@ -75,11 +76,15 @@ export const twilio: Provider = /* @__PURE__ */ entry(() => ({
     { url: 'npm:twilio@6.3.1 lib/webhooks/webhooks.js', asOf: '2026-12-01', facts: ['signature'] },
     { url: 'https://www.twilio.com/docs/errors/11750', asOf: '2026-12-01', facts: ['success'] },
     { url: 'code:i-twilio-idempotency-token', asOf: '2026-12-01', facts: ['deliveryId'] },
+    {
+      url: 'https://www.twilio.com/docs/usage/webhooks/webhooks-connection-overrides',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline'],
+    },
   ],
   unconfirmed: [
     'deliveryId: without that header the SID and the status',
     'event: SmsStatus, CallStatus or EventType',
-    'ackDeadline: 15 s',
     'retries: one after a failed connection, up to five by overrides in the address',
   ],
 }))

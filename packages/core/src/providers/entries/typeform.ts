@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { day, second } from './units.ts'
 
 /** Typeform */
 export const typeform: Provider = /* @__PURE__ */ entry(() => ({
@@ -16,6 +16,8 @@ export const typeform: Provider = /* @__PURE__ */ entry(() => ({
   },
   deliveryId: { body: 'event_id' },
   event: { body: 'event_type' },
+  ackDeadlineMs: 30 * second,
+  stopStatuses: [404, 410],
   retriesByItself: true,
   retentionMs: 3 * day,
   sources: [
@@ -29,10 +31,10 @@ export const typeform: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature', 'event'],
     },
-  ],
-  unconfirmed: [
-    'ackDeadline: 30 s',
-    'retries: every 2 to 3 minutes for 10 hours',
-    'stop: 404 and 410 switch a webhook off',
+    {
+      url: 'https://www.typeform.com/developers/webhooks/',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline', 'retries', 'stop'],
+    },
   ],
 }))

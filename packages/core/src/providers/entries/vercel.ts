@@ -30,5 +30,6 @@ export const vercel: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['deliveryId', 'event', 'ackDeadline', 'retries'],
     },
+    { url: 'https://vercel.com/docs/webhooks', asOf: '2026-12-01', facts: ['signature'] },
   ],
 }))

@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { day, second } from './units.ts'
 
 /** WooCommerce */
 export const woocommerce: Provider = /* @__PURE__ */ entry(() => ({
@@ -13,9 +13,26 @@ export const woocommerce: Provider = /* @__PURE__ */ entry(() => ({
     encoding: 'base64',
     content: '{body}',
   },
-  deliveryId: { anyOf: [{ header: 'x-wc-webhook-delivery-id' }, { digest: 'body' }] },
+  // The header is made of the second in which it was sent.
+  deliveryId: {
+    anyOf: [
+      { join: [{ header: 'x-wc-webhook-delivery-id' }, { digest: 'body' }] },
+      { digest: 'body' },
+    ],
+  },
   event: { anyOf: [{ header: 'x-wc-webhook-topic' }, { value: 'webhook' }] },
-  retriesByItself: true,
+  formFields: true,
+  handshakes: [
+    // Sent without a signature when a webhook is made: answered, and nothing else in it is looked at.
+    {
+      name: 'ping',
+      signed: false,
+      when: [{ body: 'webhook_id' }],
+      answer: { text: { value: '' } },
+    },
+  ],
+  ackDeadlineMs: 60 * second,
+  retriesByItself: false,
   retentionMs: 2 * day,
   sources: [
     {
@@ -24,6 +41,10 @@ export const woocommerce: Provider = /* @__PURE__ */ entry(() => ({
       facts: ['signature'],
     },
     { url: 'code:x-wc-webhook-delivery-id', asOf: '2026-12-01', facts: ['deliveryId', 'event'] },
+    {
+      url: 'https://github.com/woocommerce/woocommerce/blob/trunk/plugins/woocommerce/includes/class-wc-webhook.php',
+      asOf: '2026-12-01',
+      facts: ['signature', 'deliveryId', 'event', 'handshakes', 'ackDeadline', 'retries'],
+    },
   ],
-  unconfirmed: ['retries'],
 }))

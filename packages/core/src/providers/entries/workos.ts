@@ -38,6 +38,10 @@ export const workos: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['deliveryId'],
     },
+    {
+      url: 'https://workos.com/docs/events/data-syncing/webhooks/what-you-will-build',
+      asOf: '2026-12-01',
+      facts: ['retries'],
+    },
   ],
-  unconfirmed: ['retries: 6 over about 3 days'],
 }))

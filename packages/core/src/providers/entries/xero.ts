@@ -32,7 +32,7 @@ export const xero: Provider = /* @__PURE__ */ entry(() => ({
   retriesByItself: true,
   retentionMs: 2 * day,
   // It takes an answer with a body for a failure.
-  success: { status: 200 },
+  success: { status: 200, body: '' },
   secretIs: 'the webhook signing key',
   sources: [
     {

@@ -31,6 +31,7 @@ export const zoom: Provider = /* @__PURE__ */ entry(() => ({
     },
   ],
   ackDeadlineMs: 3 * second,
+  success: { status: 200 },
   retriesByItself: true,
   retentionMs: day,
   secretIs: 'the secret token of the app',
@@ -49,6 +50,11 @@ export const zoom: Provider = /* @__PURE__ */ entry(() => ({
       url: 'npm:@trigger.dev/core@4.8.3 dist/esm/v3/webhooks/index.js',
       asOf: '2026-12-01',
       facts: ['signature'],
+    },
+    {
+      url: 'https://developers.zoom.us/blog/webhook-delays.md',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline', 'retries', 'success'],
     },
   ],
 }))

@@ -1,0 +1,238 @@
+import {
+  createReceiver,
+  getProvider,
+  memoryStore,
+  type Provider,
+  type Receipt,
+  verify,
+} from '@webhook-inbox/core'
+import * as jwtModule from '@webhook-inbox/core/jwt'
+import { type SignRequestOptions, signRequest } from '@webhook-inbox/testkit'
+import { describe, expect, it } from 'vitest'
+import { credentialsOf } from './keys.ts'
+
+const url = 'https://hooks.example.test/in'
+
+function entryOf(name: string): Provider {
+  const entry =
+    getProvider(name) ??
+    Object.values(jwtModule).find(
+      (value): value is Provider => typeof value === 'object' && value.name === name,
+    )
+  if (entry === undefined) throw new Error(`no entry ${name}`)
+  return entry
+}
+
+const form = { 'content-type': 'application/x-www-form-urlencoded' }
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+type Sending = Omit<SignRequestOptions, 'secret' | 'privateKey' | 'body'> & {
+  readonly body?: string
+}
+
+/** A receiver of the sender, and what sends it what the sender has signed. */
+function site(name: string, { queue = false }: { readonly queue?: boolean } = {}) {
+  const entry = entryOf(name)
+  const { secret, keys, privateKey } = credentialsOf(entry)
+  const ran: unknown[] = []
+  const receiver = createReceiver({
+    provider: entry,
+    ...(secret === undefined ? {} : { secret }),
+    ...(keys === undefined ? {} : { keys }),
+    publicUrl: url,
+    store: memoryStore(),
+    ...(queue
+      ? { queue: true }
+      : {
+          handler: ({ id, event, items, payload }) =>
+            void ran.push(items?.map((item) => [item.id, item.event]) ?? [id, event, payload]),
+        }),
+  })
+  async function send(options: Sending = {}) {
+    const { headers, body } = await signRequest(entry, {
+      ...(secret === undefined ? {} : { secret }),
+      ...(privateKey === undefined ? {} : { privateKey }),
+      url,
+      deliveryId: 'd-1',
+      ...options,
+    })
+    const request = { method: 'POST', url: '/in', headers, body: bytes(body) }
+    return answerOf(await receiver.receive(request, undefined))
+  }
+  return { ran, receiver, send }
+}
+
+function answerOf(receipt: Receipt) {
+  if (receipt.status === 'claimed') throw new Error('claimed')
+  const { status, headers, body } = receipt.answer
+  return { state: receipt.status, status, type: headers['content-type'], body }
+}
+
+const twice: readonly [string, string, Sending, Sending][] = [
+  [
+    'plaid',
+    'an item that has news again',
+    { body: '{"webhook_type":"TRANSACTIONS","webhook_code":"SYNC_UPDATES_AVAILABLE"}' },
+    { body: '{"webhook_type":"TRANSACTIONS","webhook_code":"SYNC_UPDATES_AVAILABLE"}' },
+  ],
+  ['doppler', 'a text that the user has fixed', { body: '{"a":1}' }, { body: '{"a":1}' }],
+  [
+    'supabase',
+    'a row that is changed there and back',
+    { body: '{"table":"t","type":"UPDATE","record":{"on":true}}' },
+    { body: '{"table":"t","type":"UPDATE","record":{"on":true}}' },
+  ],
+  [
+    'bird',
+    'the states of a message',
+    { body: '{"service":"channels","event":"sms.outbound","payload":{"id":"1","status":"sent"}}' },
+    { body: '{"service":"channels","event":"sms.outbound","payload":{"id":"1","status":"read"}}' },
+  ],
+  [
+    'postmark',
+    'a message that is opened again',
+    { body: '{"RecordType":"Open","MessageID":"m","ReceivedAt":"2026-12-01T00:00:00Z"}' },
+    { body: '{"RecordType":"Open","MessageID":"m","ReceivedAt":"2026-12-01T00:00:05Z"}' },
+  ],
+  [
+    'woocommerce',
+    'two orders in one second',
+    { body: '{"id":1}', headers: { 'x-wc-webhook-delivery-id': 'same' } },
+    { body: '{"id":2}', headers: { 'x-wc-webhook-delivery-id': 'same' } },
+  ],
+  [
+    'twilio',
+    'two answers in one call',
+    { body: 'CallSid=CA1&CallStatus=in-progress&Digits=1', headers: form },
+    { body: 'CallSid=CA1&CallStatus=in-progress&Digits=2', headers: form },
+  ],
+  [
+    'meta-whatsapp',
+    'a page that is renamed there and back',
+    { body: '{"entry":[{"id":"1","time":1,"changes":[{"field":"name","value":"A"}]}]}' },
+    { body: '{"entry":[{"id":"1","time":2,"changes":[{"field":"name","value":"A"}]}]}' },
+  ],
+  [
+    'meta-whatsapp',
+    'a message and its taking back',
+    { body: '{"entry":[{"id":"1","messaging":[{"message":{"mid":"m"}}]}]}' },
+    { body: '{"entry":[{"id":"1","messaging":[{"message":{"mid":"m","is_deleted":true}}]}]}' },
+  ],
+  [
+    'event-grid',
+    'the same id in two topics',
+    { body: '[{"id":"1","topic":"/a","eventType":"x"}]' },
+    { body: '[{"id":"1","topic":"/b","eventType":"x"}]' },
+  ],
+  [
+    'quickbooks',
+    'two events of one company',
+    { body: '[{"id":"1","source":"s","type":"qbo.invoice.created.v1"}]' },
+    { body: '[{"id":"2","source":"s","type":"qbo.invoice.created.v1"}]' },
+  ],
+]
+
+describe('two events are not taken for one', () => {
+  it.each(twice)('%s: %s', async (name, _what, first, second) => {
+    const { ran, send } = site(name)
+    // No header may tell them apart: what these senders put there is not the event's.
+    const given = (options: Sending) => ({
+      ...options,
+      headers: { 'i-twilio-idempotency-token': '', ...options.headers },
+    })
+    for (const options of [first, second])
+      expect(await send(given(options))).toMatchObject({ state: 'completed', status: 200 })
+    expect(ran).toHaveLength(2)
+    if ('dedup' in entryOf(name).deliveryId) return
+    // And a copy is still a copy.
+    expect(await send(given(second))).toMatchObject({ state: 'completed' })
+    expect(ran).toHaveLength(2)
+  })
+})
+
+describe('bodies of several kinds', () => {
+  const log = (id: string) => ({ log_id: id, data: { type: 's' } })
+
+  it.each([
+    ['a list', JSON.stringify([log('1'), log('2')])],
+    ['lines', `${JSON.stringify(log('1'))}\n${JSON.stringify(log('2'))}\n`],
+    ['lines of Windows', `${JSON.stringify(log('1'))}\r\n${JSON.stringify(log('2'))}`],
+  ])('Auth0 log streams: %s', async (_kind, body) => {
+    const { ran, send } = site('auth0-logs')
+    await send({ body })
+    expect(ran).toEqual([
+      [
+        ['1', 's'],
+        ['2', 's'],
+      ],
+    ])
+  })
+
+  it('Auth0 log streams: one log alone', async () => {
+    const { ran, send } = site('auth0-logs')
+    await send({ body: JSON.stringify(log('1')) })
+    await send({ body: JSON.stringify([log('1'), log('2')]) })
+    expect(ran).toEqual([[['1', 's']], [['2', 's']]])
+  })
+
+  it('QuickBooks: a list of events, or one notification as before', async () => {
+    const { ran, send } = site('quickbooks')
+    await send({ body: '[{"id":"1","source":"s","type":"qbo.invoice.created.v1"}]' })
+    await send({ body: '{"eventNotifications":[{"realmId":"1"}]}' })
+    expect(ran).toEqual([
+      [['s#1', 'qbo.invoice.created.v1']],
+      [expect.stringMatching(/^sha256:/), 'notification', expect.anything()],
+    ])
+  })
+})
+
+describe('the answers that senders want', () => {
+  it.each(['zoom', 'mailgun', 'postmark', 'lemon-squeezy', 'linear', 'quickbooks'])(
+    '%s takes nothing but 200, and what is stored first is a success',
+    async (name) => {
+      const { send } = site(name, { queue: true })
+      const answer = await send({ event: 'a.b' })
+      expect(answer).toMatchObject({ state: 'pending', status: 200, type: 'application/json' })
+      expect(JSON.parse(answer.body)).toMatchObject({ status: 'pending' })
+    },
+  )
+
+  it.each(['xero', 'airtable'])('%s wants an empty body', async (name) => {
+    const { send } = site(name, { queue: true })
+    const sent = await send(name === 'xero' ? { payload: { events: [{ a: 1 }] } } : {})
+    expect(sent).toEqual({ state: 'pending', status: 200, type: undefined, body: '' })
+  })
+
+  it('Slack shows what a command is answered with, and does nothing with the answer to an event', async () => {
+    const { send } = site('slack', { queue: true })
+    const command = await send({ body: 'command=%2Fdeploy&trigger_id=1', headers: form })
+    expect(command).toEqual({ state: 'pending', status: 200, type: undefined, body: '' })
+    expect(await send({ event: 'app_mention' })).toMatchObject({ status: 202 })
+  })
+
+  it('Twilio does what the answer says, and is told to do nothing', async () => {
+    const { send } = site('twilio')
+    const message = { body: 'MessageSid=SM1&SmsStatus=received', headers: form }
+    const expected = { status: 200, type: 'text/xml', body: '<Response/>' }
+    expect(await send(message)).toMatchObject(expected)
+    expect(await send(message)).toMatchObject(expected)
+  })
+
+  it('WooCommerce asks without a signature whether somebody is there', async () => {
+    const { ran, receiver } = site('woocommerce')
+    const ask = async (body: string) =>
+      answerOf(
+        await receiver.receive(
+          { method: 'POST', url: '/in', headers: form, body: bytes(body) },
+          undefined,
+        ),
+      )
+    expect(await ask('webhook_id=3')).toMatchObject({ state: 'handshake', status: 200, body: '' })
+    expect(await ask('id=3')).toMatchObject({ state: 'refused', status: 401 })
+    expect(ran).toEqual([])
+    const body = bytes('webhook_id=3')
+    expect(await verify('woocommerce', { headers: form, body, secret: 's' })).toMatchObject({
+      valid: false,
+    })
+  })
+})
