@@ -157,7 +157,9 @@ function successText({ success }: Provider): string {
   if (success === undefined) return '2xx'
   const { status, body, when } = success
   const text = body === undefined ? '' : body === '' ? ', empty' : `, ${code(body)}`
-  return `${status}${text}${when === undefined ? '' : ' to forms'}`
+  const isOfForms = when?.some((condition) => 'header' in condition)
+  const to = when === undefined ? '' : isOfForms ? ' to forms' : ' to events'
+  return `${status}${text}${to}`
 }
 
 function stopText({ stopStatuses = [], stopHeader }: Provider): string {

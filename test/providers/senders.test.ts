@@ -210,6 +210,13 @@ describe('the answers that senders want', () => {
     expect(await send({ event: 'app_mention' })).toMatchObject({ status: 202 })
   })
 
+  it('Discord: an event wants 204, and an interaction something else', async () => {
+    const { send } = site('discord', { queue: true })
+    const event = await send({ body: '{"type":1,"event":{"type":"ENTITLEMENT_CREATE"}}' })
+    expect(event).toEqual({ state: 'pending', status: 204, type: undefined, body: '' })
+    expect(await send({ body: '{"type":2,"id":"1"}' })).toMatchObject({ status: 202 })
+  })
+
   it('Twilio does what the answer says, and is told to do nothing', async () => {
     const { send } = site('twilio')
     const message = { body: 'MessageSid=SM1&SmsStatus=received', headers: form }

@@ -35,7 +35,7 @@ export const discord: Provider = /* @__PURE__ */ entry(() => ({
   ackDeadlineMs: 3 * second,
   retriesByItself: true,
   retentionMs: day,
-  success: { status: 204 },
+  success: { status: 204, when: [{ body: 'event' }] },
   secretIs: "the application's public key (64 hex digits)",
   sources: [
     {
