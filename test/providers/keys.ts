@@ -62,6 +62,8 @@ export function credentialsOf(entry: Provider, scheme = 0): Credentials {
         privateKey: p256.privateKey.export(pem).toString(),
         keys: () => ({ ...p256.publicKey.export({ format: 'jwk' }) }),
       }
+    case 'azure-devops':
+    case 'postmark':
     case 'braintree':
     case 'livekit':
     case 'pusher':

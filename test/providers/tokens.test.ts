@@ -36,10 +36,14 @@ describe.each(cases)('the token of %s', (provider, authorization, secrets) => {
   })
 })
 
-it('a secret that holds nothing but the prefix is none', () => {
+it('a secret that no request could match is told when the receiver is made', () => {
   for (const [provider, secret] of [
     ['auth0', 'Bearer '],
     ['postmark', 'Basic '],
+    // A password without its user, and a text that is no ARN: no request could ever match.
+    ['postmark', 'password'],
+    ['azure-devops', 'cGFzc3dvcmQ='],
+    ['aws-sns', 'my-topic'],
   ] as const) {
     expect(() => createReceiver({ provider, secret, store: memoryStore() })).toThrow(
       expect.objectContaining({ code: 'ERR_OPTION' }),

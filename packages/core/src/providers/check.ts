@@ -159,6 +159,11 @@ const secretRules: readonly Rule[] = [
   ['secret.encoding', optional(oneOf('utf8', 'hex', 'base64')), "'utf8', 'hex' or 'base64'"],
   ['secret.prefix', optional(isText), 'a text'],
   ['secret.withoutPrefix', optional(oneOf('same', 'utf8', 'refuse')), "'same', 'utf8' or 'refuse'"],
+  [
+    'secret.pattern',
+    optional((value) => value instanceof RegExp && !value.global && !value.sticky),
+    "a regular expression without the flags 'g' and 'y'",
+  ],
   ['secret.derive', optional(isHash), "'SHA-1', 'SHA-256' or 'SHA-512'"],
 ]
 const contentRules: readonly Rule[] = [

@@ -78,7 +78,7 @@ function secretBytes(signature: Signature, text: string): Uint8Array | undefined
   if (signature.scheme === 'jwt') return utf8(text)
   if (signature.scheme === 'token') {
     const token = tokenOf(signature, text)
-    return token === '' ? undefined : utf8(token)
+    return token === '' || (signature.basic === true && !isBasic(token)) ? undefined : utf8(token)
   }
   if (!isPublicKey(signature)) return decodeSecret(text, signature.secret)
   if (text.includes('-----BEGIN')) return spkiOfPem(text)
@@ -96,8 +96,16 @@ export function tokenOf({ prefix = '', basic }: TokenSignature, secret: string):
   return basic === true && token.includes(':') ? toBase64(utf8(token)) : token
 }
 
+function isBasic(token: string): boolean {
+  const bytes = fromBase64(token)
+  return bytes?.includes(colon) === true
+}
+
+const colon = 0x3a
+
 export function decodeSecret(text: string, format: SecretFormat = {}): Uint8Array | undefined {
-  const { encoding = 'utf8', prefix = '', withoutPrefix = 'same' } = format
+  const { encoding = 'utf8', prefix = '', withoutPrefix = 'same', pattern } = format
+  if (pattern?.test(text) === false) return undefined
   if (!text.startsWith(prefix)) {
     if (withoutPrefix === 'refuse') return undefined
     return withoutPrefix === 'utf8' ? utf8(text) : decode(text, encoding)

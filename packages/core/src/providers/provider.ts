@@ -113,6 +113,8 @@ export interface SecretFormat {
   readonly withoutPrefix?: 'same' | 'utf8' | 'refuse'
   /** The key is this hash of the bytes. */
   readonly derive?: HashName
+  /** What a secret looks like: another one is refused when the receiver is made. @default anything */
+  readonly pattern?: RegExp
 }
 
 export interface TimestampSource {

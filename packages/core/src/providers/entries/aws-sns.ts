@@ -7,7 +7,11 @@ import { day } from './units.ts'
 export const awsSns: Provider = /* @__PURE__ */ entry(() => ({
   name: 'aws-sns',
   title: 'AWS SNS',
-  signature: { scheme: 'function', verify: verifySns },
+  signature: {
+    scheme: 'function',
+    secret: { pattern: /^arn:aws[a-z-]*:sns:|-----BEGIN / },
+    verify: verifySns,
+  },
   deliveryId: { body: 'MessageId' },
   event: { body: 'Type' },
   retriesByItself: true,
