@@ -37,6 +37,8 @@ export interface Disagreements {
   readonly laxNumbers?: true
   /** It takes a header that stands there twice, with two times in it. */
   readonly repeated?: true
+  /** It puts the body into its template with String.replace, to which `$$` and `$&` mean something else. */
+  readonly dollars?: true
 }
 
 export interface Oracle {
@@ -849,7 +851,7 @@ export const oracles: readonly Oracle[] = [
   second('woocommerce', 'woocommerce'),
   second('sentry', 'sentry'),
   second('doppler', 'doppler'),
-  second('dodopayments', 'dodo-payments', whsec, { laxNumbers: true }),
+  second('dodopayments', 'dodo-payments', whsec, { laxNumbers: true, dollars: true }),
 ]
 
 function paramsOf(form: string): Record<string, string | readonly string[]> {
