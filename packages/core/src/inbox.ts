@@ -59,6 +59,8 @@ export interface Inbox {
   readonly observer: Observer
   /** Asks the store for a claim, within `storeTimeoutMs`. Never rejects. */
   open(request: OpenRequest): Promise<OpenResult>
+  /** Asks for several at once, in one call of the store: all are answered, or all `unavailable`. Never rejects. */
+  openAll(requests: readonly Omit<OpenRequest, 'queued'>[]): Promise<readonly OpenResult[]>
   /**
    * Claims what is due for a worker of this process; the leases are renewed from here on.
    * @throws WebhookInboxError `ERR_STORE_UNAVAILABLE`
@@ -153,10 +155,10 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
     work.finally(() => settling.delete(work))
   }
 
-  async function open(request: OpenRequest): Promise<OpenResult> {
+  async function counted<T>(work: () => Promise<T>): Promise<T> {
     opening += 1
     try {
-      return await openNow(request)
+      return await work()
     } finally {
       opening -= 1
     }
@@ -239,7 +241,7 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
         payload: stored,
         ...(order === undefined ? {} : { order }),
       } as const
-      const result = claimResultOf(store, await store.claim([entry]))
+      const result = claimResultOf(store, await store.claim([entry]), 0)
       if (result.status !== 'claimed') return result
       throw storeUnavailable(`The ${store.name} store granted a claim where work had to be stored.`)
     }, storeTimeoutMs)
@@ -275,45 +277,62 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
     } as const
   }
 
-  async function openNow(request: OpenRequest): Promise<OpenResult> {
-    if (request.queued !== undefined) return storeNow(request, request.queued)
-    const { key, ref } = request
-    const entry = entryOf(request)
-    const { token } = entry
+  async function openNow({ queued, ...request }: OpenRequest): Promise<OpenResult> {
+    if (queued !== undefined) return storeNow(request, queued)
+    const [result] = await claimNow([request])
+    return result ?? { status: 'unavailable' }
+  }
+
+  async function claimNow(requests: readonly OpenRequest[]): Promise<readonly OpenResult[]> {
+    if (requests.length === 0) return []
+    const asked = requests.map((request) => ({ request, entry: entryOf(request) }))
+    const abandonAll = (): void => {
+      for (const { request, entry } of asked) track(abandon(entry.key, entry.token, request.ref))
+    }
     const askedAtMs = performance.now()
     const answer = await withDeadline(
-      async () => claimResultOf(store, await store.claim([entry])),
+      async () => {
+        const results = await store.claim(asked.map(({ entry }) => entry))
+        return asked.map((one, index) => ({
+          ...one,
+          result: claimResultOf(store, results, index),
+        }))
+      },
       // A claim that comes when its lease is over is none.
       Math.min(storeTimeoutMs, leaseMs),
-      () => track(abandon(key, token, ref)),
+      abandonAll,
     )
     if (!answer.ok) {
-      report('claim', ref, answer.error)
-      track(abandon(key, token, ref))
-      return { status: 'unavailable' }
+      for (const { request } of asked) report('claim', request.ref, answer.error)
+      abandonAll()
+      return asked.map(() => ({ status: 'unavailable' }))
     }
-    const result = answer.value
-    if (!result.fingerprintMatches) observer({ type: 'fingerprint_differs', ...ref })
-    if (result.status !== 'claimed') {
-      observer({ type: 'duplicate', state: result.status, ...ref })
-      return result
-    }
-    observer({ type: 'claimed', attempt: result.attempt, fence: result.fence, ...ref })
-    const claim = hold({
-      ref,
-      hold: { key, token, fence: result.fence },
-      attempt: result.attempt,
-      askedAtMs,
-      minRetentionMs: request.minRetentionMs,
+    return answer.value.map(({ request, entry, result }) => {
+      const { ref } = request
+      if (!result.fingerprintMatches) observer({ type: 'fingerprint_differs', ...ref })
+      if (result.status !== 'claimed') {
+        observer({ type: 'duplicate', state: result.status, ...ref })
+        return result
+      }
+      const { fence, attempt } = result
+      observer({ type: 'claimed', attempt, fence, ...ref })
+      const claim = hold({
+        ref,
+        hold: { key: entry.key, token: entry.token, fence },
+        attempt,
+        askedAtMs,
+        minRetentionMs: request.minRetentionMs,
+      })
+      return { status: 'claimed', claim }
     })
-    return { status: 'claimed', claim }
   }
 
   return Object.freeze({
     store,
     policy,
     observer,
-    open,
+    open: (request) => counted(() => openNow(request)),
+    openAll: (requests) => counted(() => claimNow(requests)),
     take,
 
     async latest(entityKey, occurredAt, tx) {

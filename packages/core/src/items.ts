@@ -55,7 +55,7 @@ export interface ItemClaims {
   unfinished(): boolean
 }
 
-/** Asks for a claim on every item. Those that were claimed are given back when the store fails for another. */
+/** Asks for a claim on every item, in one call of the store. */
 export async function openItems({
   inbox,
   batch,
@@ -72,28 +72,22 @@ export async function openItems({
   readonly redeliverDead: boolean
   readonly onError: (error: unknown) => void
 }): Promise<OpenedItems> {
-  // All in one turn of the event loop: the store's batch makes one statement of them.
-  const opened = await Promise.all(
-    items.map(async (item) => {
-      const { provider, endpoint } = batch.key
-      const key: DeliveryKey = { provider, endpoint, deliveryId: item.id }
-      const ref: DeliveryRef = { provider, endpoint, deliveryId: item.id, event: item.event }
-      const result = await inbox.open({ key, ref, minRetentionMs, redeliverDead })
-      return { item, key, ref, result }
-    }),
-  )
+  const { provider, endpoint } = batch.key
+  const asked = items.map((item) => {
+    const key: DeliveryKey = { provider, endpoint, deliveryId: item.id }
+    const ref: DeliveryRef = { provider, endpoint, deliveryId: item.id, event: item.event }
+    return { item, key, ref, minRetentionMs, redeliverDead }
+  })
+  const results = await inbox.openAll(asked)
   const claimed: ClaimedItem[] = []
   let busyMs: number | undefined
-  let unavailable = false
-  for (const { item, key, ref, result } of opened) {
+  for (const [index, { item, key, ref }] of asked.entries()) {
+    const result = results[index]
+    // One call for all: the store has answered for each, or for none.
+    if (result === undefined || result.status === 'unavailable') return { status: 'unavailable' }
     if (result.status === 'claimed') claimed.push({ item, key, ref, claim: result.claim })
-    else if (result.status === 'unavailable') unavailable = true
     else if (result.status !== 'completed' && result.status !== 'dead')
       busyMs = Math.max(busyMs ?? 0, waitOf(result))
-  }
-  if (unavailable) {
-    await Promise.all(claimed.map(({ claim }) => claim.release()))
-    return { status: 'unavailable' }
   }
   if (claimed.length === 0) return { status: 'copies', busyMs }
   return { status: 'claimed', items: joinItems(claimed, busyMs !== undefined, inbox, onError) }

@@ -3,11 +3,15 @@ import { storeUnavailable } from './errors.ts'
 import type { ClaimResult, RenewResult, SettleResult, Store } from './store.ts'
 
 /**
- * The result of the one entry that was claimed.
+ * The result of one of the entries that were claimed.
  * @throws WebhookInboxError `ERR_STORE_UNAVAILABLE` when the store answered with something else
  */
-export function claimResultOf(store: Store, answer: readonly ClaimResult[]): ClaimResult {
-  const result = Array.isArray(answer) ? answer[0] : undefined
+export function claimResultOf(
+  store: Store,
+  answer: readonly ClaimResult[],
+  index: number,
+): ClaimResult {
+  const result = Array.isArray(answer) ? answer[index] : undefined
   if (isClaimResult(result)) return result
   throw noAnswer(store, 'claim')
 }

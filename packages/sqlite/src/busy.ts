@@ -104,7 +104,7 @@ function stillBusy(waitMs: number, cause: unknown): WebhookInboxError {
 }
 
 /** Keeps our own errors; everything else means that the store cannot answer. */
-function asStoreError(error: unknown): unknown {
+export function asStoreError(error: unknown): unknown {
   if (hasCode(error, 'ERR_STORE_SETUP') || hasCode(error, 'ERR_OPTION')) return error
   if (hasCode(error, 'ERR_TRANSACTION') || hasCode(error, 'ERR_STORE_UNAVAILABLE')) return error
   const reason = error instanceof Error ? error.message : 'unknown error'

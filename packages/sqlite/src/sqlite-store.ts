@@ -20,15 +20,9 @@ import { openDatabase } from './open.ts'
 import { createOperator } from './operator.ts'
 import { setUpSchema, tablesOf } from './schema.ts'
 import { createSettling } from './settle.ts'
-import {
-  type Connection,
-  inSavepoint,
-  integer,
-  inWriteTransaction,
-  statement,
-  text,
-} from './statement.ts'
+import { type Connection, inSavepoint, integer, statement, text } from './statement.ts'
 import { createTake } from './take.ts'
+import { createTogether } from './together.ts'
 
 interface SharedOptions {
   /** Name of the main table; the others add `_contents` and `_meta`. Letters, digits and `_`. @default 'webhook_inbox' */
@@ -118,9 +112,7 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
     )
   }
 
-  function write<T>(work: (nowMs: number) => T): Promise<T> {
-    return read((nowMs) => inWriteTransaction(connection, () => work(nowMs)))
-  }
+  const write = createTogether(connection, read)
 
   function clock(): number {
     return readClock(where, now)
