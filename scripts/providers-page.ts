@@ -77,7 +77,7 @@ const decisions: readonly string[] = [
   '**Bytes as they came.** What is no UTF-8 is judged as it is, and a byte order mark is part of it. Libraries that take text cannot tell; those of WorkOS, Zoom and Adyen parse the body and write it again.',
   '**A header that stands there twice** with two times in it proves nothing.',
   '**OpenAI:** a secret without `whsec_` is UTF-8, and a signature without `v1,` is taken where it is the only one, as its library has it.',
-  '**Meta** signs the body with escapes beyond ASCII. The signature of the escaped form and of the raw one both count: they prove the same JSON. Box the same.',
+  '**Meta** signs the body with escapes beyond ASCII. The signature of the escaped form and of the raw one both count: they prove the same JSON. Box the same. HubSpot signs the address with its punctuation decoded, its library says as it is written: both count.',
   '**Twilio:** a form field without `=` is refused. Nothing stands between names and values in what is signed, so `a=b` and `ab` would be one.',
   '**A delivery is a POST.** Twilio and MessageBird can be told to send GET; such a request is answered 405, and `verify` judges it all the same. Choose POST.',
   '**Ids that are signed** are read from the headers that prove them: of two families in one request only that family counts (Standard Webhooks, Svix, GitLab).',

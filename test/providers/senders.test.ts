@@ -150,6 +150,22 @@ describe('two events are not taken for one', () => {
   })
 })
 
+describe('addresses in two writings', () => {
+  it('HubSpot: with its punctuation encoded or not', async () => {
+    const secret = 'the client secret'
+    const written = 'https://hooks.example.test/hs?to=a%40b%3Ac&x=1%20%26'
+    const plain = 'https://hooks.example.test/hs?to=a@b:c&x=1%20%26'
+    const judge = async (signed: string, url: string) => {
+      const { headers, body } = await signRequest('hubspot', { secret, url: signed })
+      return (await verify('hubspot', { headers, body: bytes(body), secret, url })).valid
+    }
+    expect(await judge(written, written)).toBe(true)
+    expect(await judge(plain, written)).toBe(true)
+    expect(await judge(plain, `${written}2`)).toBe(false)
+    expect(await judge('https://hooks.example.test/hs?to=a@b:c&x=1 &', written)).toBe(false)
+  })
+})
+
 describe('bodies of several kinds', () => {
   const log = (id: string) => ({ log_id: id, data: { type: 's' } })
 

@@ -1,4 +1,5 @@
 import { entry } from '../define.ts'
+import { hubspotContent } from '../functions/hubspot.ts'
 import type { Provider } from '../provider.ts'
 import { day, second } from './units.ts'
 
@@ -12,7 +13,8 @@ export const hubspot: Provider = /* @__PURE__ */ entry(() => ({
       hash: 'SHA-256',
       header: 'x-hubspot-signature-v3',
       encoding: 'base64',
-      content: '{method}{url}{body}{timestamp}',
+      content: hubspotContent,
+      signsUrl: true,
       timestamp: { header: 'x-hubspot-request-timestamp', unit: 'ms', pastMs: 300 * second },
     },
     {
@@ -68,6 +70,7 @@ export const hubspot: Provider = /* @__PURE__ */ entry(() => ({
     },
   ],
   unconfirmed: [
+    'signature: which characters of the address are decoded',
     'deliveryId: eventId, subscriptionId, portalId and occurredAt of each item',
     'event: subscriptionType',
     'ackDeadline: 5 s',
