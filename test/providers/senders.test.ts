@@ -203,15 +203,20 @@ describe('bodies of several kinds', () => {
 })
 
 describe('the answers that senders want', () => {
-  it.each(['zoom', 'mailgun', 'postmark', 'lemon-squeezy', 'linear', 'quickbooks'])(
-    '%s takes nothing but 200, and what is stored first is a success',
-    async (name) => {
-      const { send } = site(name, { queue: true })
-      const answer = await send({ event: 'a.b' })
-      expect(answer).toMatchObject({ state: 'pending', status: 200, type: 'application/json' })
-      expect(JSON.parse(answer.body)).toMatchObject({ status: 'pending' })
-    },
-  )
+  it.each([
+    'zoom',
+    'mailgun',
+    'postmark',
+    'lemon-squeezy',
+    'linear',
+    'quickbooks',
+    'meta-whatsapp',
+  ])('%s takes nothing but 200, and what is stored first is a success', async (name) => {
+    const { send } = site(name, { queue: true })
+    const answer = await send({ event: 'a.b' })
+    expect(answer).toMatchObject({ state: 'pending', status: 200, type: 'application/json' })
+    expect(JSON.parse(answer.body)).toMatchObject({ status: 'pending' })
+  })
 
   it.each(['xero', 'airtable'])('%s wants an empty body', async (name) => {
     const { send } = site(name, { queue: true })

@@ -28,6 +28,7 @@ export const metaWhatsapp: Provider = /* @__PURE__ */ entry(() => ({
       answer: { text: { query: 'hub.challenge' } },
     },
   ],
+  success: { status: 200 },
   maxBodyBytes: 4 * mebibyte,
   retriesByItself: true,
   retentionMs: 8 * day,
@@ -55,6 +56,7 @@ export const metaWhatsapp: Provider = /* @__PURE__ */ entry(() => ({
     },
   ],
   unconfirmed: [
+    'success: 200 OK, or any 2xx; 200 is both',
     'maxBody: 3 MB',
     'retries: WhatsApp up to 7 days, others about 36 hours',
     'deliveryId: of messages and statuses theirs; of the rest a digest with the id and time of the entry',
