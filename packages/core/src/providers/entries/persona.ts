@@ -28,6 +28,7 @@ export const persona: Provider = /* @__PURE__ */ entry(() => ({
   ackDeadlineMs: 5 * second,
   retriesByItself: true,
   retentionMs: 3 * day,
+  retryNumber: { header: 'persona-webhook-attempts-made' },
   secretIs: 'the secret of the webhook (wbhsec_…)',
   sources: [
     {
@@ -39,6 +40,11 @@ export const persona: Provider = /* @__PURE__ */ entry(() => ({
       url: 'https://docs.withpersona.com/webhooks',
       asOf: '2026-12-01',
       facts: ['deliveryId', 'event', 'retries'],
+    },
+    {
+      url: 'https://docs.withpersona.com/api-reference/webhooks/webhooks-account-events/webhook-account-created',
+      asOf: '2026-12-01',
+      facts: ['retries'],
     },
   ],
   unconfirmed: ['retries: 7', 'signature: no tolerance is stated; 300 s are ours'],

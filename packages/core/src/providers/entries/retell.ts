@@ -24,6 +24,7 @@ export const retell: Provider = /* @__PURE__ */ entry(() => ({
   },
   deliveryId: { digest: 'body' },
   event: { body: 'event' },
+  secretIs: 'the API key that is meant for webhooks',
   retriesByItself: true,
   retentionMs: 2 * day,
   sources: [
