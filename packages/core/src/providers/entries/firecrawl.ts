@@ -24,6 +24,10 @@ export const firecrawl: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature', 'deliveryId', 'event'],
     },
+    {
+      url: 'https://docs.firecrawl.dev/api-reference/endpoint/webhook-crawl-started',
+      asOf: '2026-12-01',
+      facts: ['signature', 'deliveryId', 'event', 'retries'],
+    },
   ],
-  unconfirmed: ['retries'],
 }))
