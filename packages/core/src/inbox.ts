@@ -41,6 +41,8 @@ export interface OpenRequest {
   /** The provider's shortest safe retention of completed ids. */
   readonly minRetentionMs: number
   readonly redeliverDead: boolean
+  /** An item of a request that a worker runs: that one's backoff and attempts count. @default false */
+  readonly stored?: boolean
   /** Stores it for a worker, and claims nothing. */
   readonly queued?: QueuedWork
 }
@@ -259,7 +261,7 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
     return result
   }
 
-  function entryOf({ key, ref, fingerprint, redeliverDead }: OpenRequest) {
+  function entryOf({ key, ref, fingerprint, redeliverDead, stored = false }: OpenRequest) {
     const { event, action } = ref
     return {
       key,
@@ -269,8 +271,8 @@ export function inboxFor(where: string, options: InboxOptions): Inbox {
       ...(fingerprint === undefined ? {} : { fingerprint }),
       ...(event === undefined ? {} : { event }),
       ...(action === undefined ? {} : { action }),
-      ...(policy.maxAttempts === undefined ? {} : { maxAttempts: policy.maxAttempts }),
-      respectBackoff: policy.inlineBackoffMs !== undefined,
+      ...(policy.maxAttempts === undefined || stored ? {} : { maxAttempts: policy.maxAttempts }),
+      respectBackoff: policy.inlineBackoffMs !== undefined && !stored,
       redeliverDead,
       unfinishedRetentionMs: policy.unfinishedMs,
       deadRetentionMs: policy.deadMs,

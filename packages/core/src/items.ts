@@ -5,23 +5,31 @@ import { WebhookInboxError } from './errors.ts'
 import type { Inbox, OpenResult } from './inbox.ts'
 import type { DeliveryRef } from './observer.ts'
 import type { ParsedItem } from './providers/parse.ts'
+import type { StoredPayload } from './store.ts'
+
+/**
+ * Stored with the bytes, not sent by anybody: the events that the endpoint wants of a list, joined by blanks. The worker
+ * knows nothing of the endpoint's options.
+ */
+export const eventsHeader = 'webhook-inbox-events'
 
 /** What became of the items of a request. */
 export type OpenedItems =
   | { readonly status: 'unavailable' }
   /** None is new. `busyMs`: when to ask again, where one is not done. */
-  | { readonly status: 'copies'; readonly busyMs: number | undefined }
+  | {
+      readonly status: 'copies'
+      readonly busyMs: number | undefined
+      readonly busy: readonly ParsedItem[]
+    }
   | { readonly status: 'claimed'; readonly items: ItemClaims }
 
 /** The delivery that a worker has taken, with its items: one claim for all of them and for itself. */
-export function joinOwner(
-  owner: Claim,
-  { claim: items, list, unfinished }: ItemClaims,
-): ItemClaims {
+export function joinOwner(owner: Claim, joined: ItemClaims): ItemClaims {
+  const { claim: items, unfinished } = joined
   const signal = AbortSignal.any([owner.signal, items.signal])
   return {
-    list,
-    unfinished,
+    ...joined,
     claim: {
       ...items,
       hold: owner.hold,
@@ -51,6 +59,10 @@ export interface ItemClaims {
   readonly claim: Claim
   /** What the handler gets. */
   readonly list: readonly DeliveryItem[]
+  /** Those that somebody else has in hand. */
+  readonly busy: readonly ParsedItem[]
+  /** Whether an item failed, or was lost. */
+  failed(): boolean
   /** Whether an item is not done and must come again: one that failed, or that somebody else has in hand. */
   unfinished(): boolean
 }
@@ -62,6 +74,7 @@ export async function openItems({
   items,
   minRetentionMs,
   redeliverDead,
+  stored,
   onError,
 }: {
   readonly inbox: Inbox
@@ -70,30 +83,43 @@ export async function openItems({
   readonly items: readonly ParsedItem[]
   readonly minRetentionMs: number
   readonly redeliverDead: boolean
+  /** What a worker runs: then its schedule and its attempts count, not those of the items. */
+  readonly stored?: StoredPayload
   readonly onError: (error: unknown) => void
 }): Promise<OpenedItems> {
   const { provider, endpoint } = batch.key
   const asked = items.map((item) => {
     const key: DeliveryKey = { provider, endpoint, deliveryId: item.id }
     const ref: DeliveryRef = { provider, endpoint, deliveryId: item.id, event: item.event }
-    return { item, key, ref, minRetentionMs, redeliverDead }
+    return { item, key, ref, minRetentionMs, redeliverDead, stored: stored !== undefined }
   })
   const results = await inbox.openAll(asked)
   const claimed: ClaimedItem[] = []
+  const busy: ParsedItem[] = []
   let busyMs: number | undefined
   for (const [index, { item, key, ref }] of asked.entries()) {
     const result = results[index]
     // One call for all: the store has answered for each, or for none.
     if (result === undefined || result.status === 'unavailable') return { status: 'unavailable' }
     if (result.status === 'claimed') claimed.push({ item, key, ref, claim: result.claim })
-    else if (result.status !== 'completed' && result.status !== 'dead')
+    else if (result.status !== 'completed' && result.status !== 'dead') {
+      busy.push(item)
       busyMs = Math.max(busyMs ?? 0, waitOf(result))
+    }
   }
-  if (claimed.length === 0) return { status: 'copies', busyMs }
-  return { status: 'claimed', items: joinItems(claimed, busyMs !== undefined, inbox, onError) }
+  if (claimed.length === 0) return { status: 'copies', busyMs, busy }
+  return { status: 'claimed', items: joinItems(claimed, { busy, stored, inbox, onError }) }
 }
 
-interface ClaimedItem {
+/** One item whose own record a worker has taken. */
+export function soleItem(
+  claimed: ClaimedItem,
+  { inbox, onError }: { readonly inbox: Inbox; readonly onError: (error: unknown) => void },
+): ItemClaims {
+  return joinItems([claimed], { busy: [], stored: undefined, inbox, onError })
+}
+
+export interface ClaimedItem {
   readonly item: ParsedItem
   readonly key: DeliveryKey
   readonly ref: DeliveryRef
@@ -111,14 +137,47 @@ type ItemState = 'open' | 'completed' | 'failed' | 'dead' | 'lost'
 
 function joinItems(
   claimed: readonly ClaimedItem[],
-  busy: boolean,
-  inbox: Inbox,
-  onError: (error: unknown) => void,
+  {
+    busy,
+    stored,
+    inbox,
+    onError,
+  }: {
+    readonly busy: readonly ParsedItem[]
+    readonly stored: StoredPayload | undefined
+    readonly inbox: Inbox
+    readonly onError: (error: unknown) => void
+  },
 ): ItemClaims {
   const { observer } = inbox
   const startedAtMs = performance.now()
   const states = new Map<ClaimedItem, ItemState>(claimed.map((one) => [one, 'open']))
-  const open = (): readonly ClaimedItem[] => claimed.filter((one) => states.get(one) === 'open')
+  const settling = new Map<ClaimedItem, Promise<unknown>>()
+
+  // A handler need not await what it says of an item: the end of the request must not overtake it.
+  async function open(): Promise<readonly ClaimedItem[]> {
+    await Promise.allSettled(settling.values())
+    return stillOpen()
+  }
+
+  function stillOpen(): readonly ClaimedItem[] {
+    return claimed.filter((one) => states.get(one) === 'open')
+  }
+
+  async function settleOnce<Result>(
+    one: ClaimedItem,
+    settle: () => Promise<Result>,
+  ): Promise<Result | undefined> {
+    if (states.get(one) !== 'open') return undefined
+    const before = settling.get(one)
+    if (before !== undefined) {
+      await before
+      return undefined
+    }
+    const work = settle().finally(() => settling.delete(one))
+    settling.set(one, work)
+    return work
+  }
 
   function settled(one: ClaimedItem, state: Exclude<ItemState, 'open'>, code: string): void {
     states.set(one, state)
@@ -142,7 +201,12 @@ function joinItems(
     one: ClaimedItem,
     options: Parameters<Claim['fail']>[0],
   ): Promise<Awaited<ReturnType<Claim['fail']>>> {
-    const result = await one.claim.fail(options)
+    // What is stored counts its own attempts.
+    const limits =
+      stored === undefined
+        ? {}
+        : { deadPayload: stored, maxAttempts: Number.POSITIVE_INFINITY, retryInMs: 0 }
+    const result = await one.claim.fail({ ...options, ...limits })
     if (result === 'unavailable') states.set(one, options.dead ? 'dead' : 'failed')
     else settled(one, result, options.code)
     return result
@@ -153,29 +217,31 @@ function joinItems(
   const signal = AbortSignal.any(claimed.map(({ claim }) => claim.signal))
 
   const claim: Claim = {
-    hold: { ...first.claim.hold, fence: Math.max(...claimed.map((one) => one.claim.hold.fence)) },
-    attempt: Math.max(...claimed.map((one) => one.claim.attempt)),
+    hold: { ...first.claim.hold, fence: largest(claimed, (one) => one.claim.hold.fence) },
+    attempt: largest(claimed, (one) => one.claim.attempt),
     signal,
     async renew() {
-      const results = await Promise.all(open().map((one) => one.claim.renew()))
+      const results = await Promise.all(stillOpen().map((one) => one.claim.renew()))
       return results.includes('lost') ? 'lost' : 'ok'
     },
     async completeIn(tx) {
       // One after another: they share the caller's one connection.
-      for (const one of open()) await one.claim.completeIn(tx)
+      for (const one of await open()) await one.claim.completeIn(tx)
     },
     async complete() {
-      return worst(await Promise.all(open().map(complete)), completions) ?? 'completed'
+      return worst(await Promise.all((await open()).map(complete)), completions) ?? 'completed'
     },
     async fail(options) {
-      const results = await Promise.all(open().map((one) => fail(one, options)))
+      // A stored request is dead as a whole, and can be run again as a whole.
+      const own = stored === undefined ? options : { ...options, dead: false }
+      const results = await Promise.all((await open()).map((one) => fail(one, own)))
       return worst(results, failures) ?? (options.dead ? 'dead' : 'failed')
     },
     async release() {
-      await Promise.all(open().map((one) => one.claim.release()))
+      await Promise.all((await open()).map((one) => one.claim.release()))
     },
     abort(reason: AbortReason) {
-      for (const one of open()) one.claim.abort(reason)
+      for (const one of stillOpen()) one.claim.abort(reason)
     },
     onTimeout(callback) {
       let isOver = false
@@ -200,8 +266,7 @@ function joinItems(
       attempt: one.claim.attempt,
       fence: one.claim.hold.fence,
       async complete() {
-        if (states.get(one) !== 'open') return
-        if ((await complete(one)) === 'lost') {
+        if ((await settleOnce(one, () => complete(one))) === 'lost') {
           throw new WebhookInboxError(
             'ERR_CLAIM_LOST',
             'Another holder has the claim of this item.',
@@ -211,17 +276,19 @@ function joinItems(
       async fail(error, { retryable = true } = {}) {
         if (states.get(one) !== 'open') return
         if (error !== undefined) onError(error)
-        await fail(one, { code: 'handler_failed', dead: !retryable })
+        await settleOnce(one, () => fail(one, { code: 'handler_failed', dead: !retryable }))
       },
     }
   })
 
-  return {
-    claim,
-    list,
-    unfinished: () =>
-      busy || [...states.values()].some((state) => state === 'failed' || state === 'lost'),
-  }
+  const failed = (): boolean =>
+    [...states.values()].some((state) => state === 'failed' || state === 'lost')
+  return { claim, list, busy, failed, unfinished: () => busy.length > 0 || failed() }
+}
+
+// Not Math.max(...): a call has no room for a hundred thousand arguments.
+function largest<One>(list: readonly One[], numberOf: (one: One) => number): number {
+  return list.reduce((most, one) => Math.max(most, numberOf(one)), 0)
 }
 
 const completions = [

@@ -7,7 +7,7 @@ import type { ClaimedDelivery, Delivery, DeliveryKey, HeaderMap } from './delive
 import { optionError, WebhookInboxError } from './errors.ts'
 import { type HeadersInput, toHeaderMap } from './headers.ts'
 import type { Inbox, QueuedWork } from './inbox.ts'
-import { openItems } from './items.ts'
+import { eventsHeader, openItems } from './items.ts'
 import type { DeliveryRef } from './observer.ts'
 import { bytesOption } from './options.ts'
 import { providerOf } from './providers/catalogue.ts'
@@ -200,7 +200,7 @@ export function createProviderReceiver<
     const rawBody = bytesOption('receive', 'body', body.bytes)
 
     if (!isSigned) {
-      const { payload } = decodeBody(provider, headers, rawBody)
+      const { payload } = decodeBody(provider, rawBody)
       const readable = { method: 'POST', headers, url, payload }
       const result = await answerHandshake(provider, readable, { ...unsigned, secret: undefined })
       if (result === undefined) return refuse('signature_missing')
@@ -445,10 +445,16 @@ export function createProviderReceiver<
 
   function queuedWork(verified: Verified, key: DeliveryKey, ref: DeliveryRef): QueuedWork {
     const order = orderOf(verified, key, ref)
+    const { events } = settings
     return {
       payload: {
         body: verified.rawBody,
-        headers: headersToStore(provider, verified.headers),
+        headers: {
+          ...headersToStore(provider, verified.headers),
+          ...(events === undefined || verified.parsed.items === undefined
+            ? {}
+            : { [eventsHeader]: [...events].join(' ') }),
+        },
       },
       ...(order === undefined ? {} : { order }),
     }

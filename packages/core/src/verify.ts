@@ -107,7 +107,7 @@ export async function verifyProvider(
   if (found.status === 'handshake') return handshaken(found.result, true)
   if (found.status === 'refused') {
     if (hasSignature(entry, headers, url)) return { valid: false, code: found.code }
-    const { payload } = decodeBody(entry, headers, body)
+    const { payload } = decodeBody(entry, body)
     const settings = { isSigned: false, verifyToken, secret: undefined }
     const result = await answerHandshake(entry, { method, headers, url, payload }, settings)
     return result === undefined ? { valid: false, code: found.code } : handshaken(result, false)

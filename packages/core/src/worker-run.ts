@@ -2,14 +2,14 @@
 import { backend } from '#crypto'
 import type { Claim } from './claim.ts'
 import { toHex } from './crypto/bytes.ts'
-import type { ClaimedDelivery, Delivery, HeaderMap } from './delivery.ts'
+import type { ClaimedDelivery, Delivery } from './delivery.ts'
 import { isPermanentError } from './errors.ts'
 import type { Routes } from './handlers.ts'
 import { toHeaderMap } from './headers.ts'
 import type { Inbox, TakenClaim } from './inbox.ts'
-import { type ItemClaims, joinOwner, openItems } from './items.ts'
+import { eventsHeader, type ItemClaims, joinOwner, openItems, soleItem } from './items.ts'
 import { decodeBody } from './providers/decode.ts'
-import { type ParsedItem, type ParsedRequest, parseRequest } from './providers/parse.ts'
+import { type ParsedItem, parseStored } from './providers/parse.ts'
 import type { Provider } from './providers/provider.ts'
 import { backoffMs } from './retry.ts'
 import { retryHintMs } from './retry-hint.ts'
@@ -22,6 +22,8 @@ export interface RunSettings {
   readonly routes: Routes
   readonly providerOf: (name: string) => Provider | undefined
   readonly onError: (error: unknown) => void
+  /** Hears which items the delivery has claimed, to give them back when the process stops. */
+  readonly onItems: (items: ItemClaims) => void
 }
 
 /** How a run ended. */
@@ -45,10 +47,15 @@ export async function runTaken(
   const startedAtMs = performance.now()
 
   let items: ItemClaims | undefined
+  // An item that has a record with bytes: that record is taken itself.
+  let isSole = false
 
   async function fail({ dead = false, ...failure }: Failure): Promise<number | undefined> {
-    // Theirs is the sender's schedule, or this delivery's: they are claimed with it.
-    await items?.claim.fail({ code: failure.code, dead })
+    if (items !== undefined && isSole) {
+      const result = await items.claim.fail({ dead, ...failure })
+      return result === 'failed' ? failure.retryInMs : undefined
+    }
+    await items?.claim.fail({ dead, code: failure.code })
     const result = await claim.fail({ dead, ...failure })
     const durationMs = performance.now() - startedAtMs
     if (result === 'lost') reportLost()
@@ -98,64 +105,105 @@ export async function runTaken(
     return { code, maxAttempts, retryInMs }
   }
 
-  if (parsedItems !== undefined) {
+  async function release(): Promise<undefined> {
+    if (!isSole) await items?.claim.release()
+    await claim.release()
+    observer({ type: 'released', ...ref })
+    return undefined
+  }
+
+  const handler = route.handler
+  const keySeed = await idempotencySeed(key)
+
+  /** Runs the handler, and settles what it ran for. Undefined: that is done. */
+  async function run(): Promise<Failure | 'released' | undefined> {
+    let said: { readonly retryable: boolean } | undefined
+    const webhook = claimedDelivery({
+      delivery,
+      key,
+      claim: items?.claim ?? claim,
+      keySeed,
+      items,
+      onFail(error, retryable) {
+        said = { retryable }
+        if (error !== undefined) settings.onError(error)
+      },
+    })
+    const end = await endOf(() => callHandler(handler, webhook), claim)
+    if (end.status === 'timeout') return retry('run_timeout')
+    if (end.status === 'threw') {
+      const { error } = end
+      if (claim.signal.aborted && claim.signal.reason === 'shutdown') return 'released'
+      settings.onError(error)
+      return isPermanentError(error)
+        ? { code: 'handler_rejected', dead: true }
+        : retry('handler_error', error)
+    }
+    if (said !== undefined)
+      return said.retryable ? retry('handler_failed') : { code: 'handler_failed', dead: true }
+    if (items === undefined) return undefined
+    const result = await items.claim.complete()
+    if (result === 'rolled_back') return retry('transaction_rolled_back')
+    return items.failed() ? retry('items_unfinished') : undefined
+  }
+
+  if (parsedItems === undefined) {
+    const end = await run()
+    if (end === 'released') return release()
+    return end === undefined ? complete() : fail(end)
+  }
+
+  const own = parsedItems.find(({ id }) => id === key.deliveryId)
+  if (own !== undefined) {
+    isSole = true
+    items = soleItem({ item: own, key, ref, claim }, settings)
+    const end = await run()
+    if (end === 'released') return release()
+    return end === undefined ? undefined : fail(end)
+  }
+
+  // Items that another run has in hand are waited for and cost no attempt: that run ends within its time, and so does
+  // this one.
+  let todo = parsedItems
+  for (let waitMs = firstWaitMs; ; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
     const opened = await openItems({
       inbox: settings.inbox,
       batch: { key, ref },
-      items: parsedItems,
+      items: todo,
       minRetentionMs: provider?.retentionMs ?? 0,
       redeliverDead: false,
+      stored: payload,
       onError: settings.onError,
     })
     if (opened.status === 'unavailable') return fail(retry('store_unavailable'))
-    if (opened.status === 'copies') {
-      if (opened.busyMs === undefined) return complete()
-      // Whoever has them in hand is done long before a lease ends, for the most part.
-      const { retryInMs = 0, ...busy } = retry('items_busy')
-      return fail({ ...busy, retryInMs: Math.min(retryInMs, opened.busyMs) })
+    if (opened.status === 'claimed') {
+      items = joinOwner(claim, opened.items)
+      settings.onItems(items)
+      const end = await run()
+      if (end === 'released') return release()
+      if (end !== undefined) return fail(end)
     }
-    items = joinOwner(claim, opened.items)
+    todo = opened.status === 'claimed' ? opened.items.busy : opened.busy
+    if (todo.length === 0) return complete()
+    await abortedOrAfter(waitMs, claim.signal)
+    if (claim.signal.aborted)
+      return claim.signal.reason === 'shutdown' ? release() : fail(retry('items_busy'))
   }
+}
 
-  let said: { readonly retryable: boolean } | undefined
-  const webhook = claimedDelivery({
-    delivery,
-    key,
-    claim: items?.claim ?? claim,
-    keySeed: await idempotencySeed(key),
-    items,
-    onFail(error, retryable) {
-      said = { retryable }
-      if (error !== undefined) settings.onError(error)
-    },
+const firstWaitMs = 50
+const longestWaitMs = 2000
+
+async function abortedOrAfter(ms: number, signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end)
+    function end(): void {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
   })
-
-  const end = await endOf(() => callHandler(route.handler, webhook), claim)
-  if (end.status === 'timeout') return fail(retry('run_timeout'))
-  if (end.status === 'threw') {
-    const { error } = end
-    if (claim.signal.aborted && claim.signal.reason === 'shutdown') {
-      await items?.claim.release()
-      await claim.release()
-      observer({ type: 'released', ...ref })
-      return undefined
-    }
-    settings.onError(error)
-    return isPermanentError(error)
-      ? fail({ code: 'handler_rejected', dead: true })
-      : fail(retry('handler_error', error))
-  }
-  if (said !== undefined)
-    return said.retryable
-      ? fail(retry('handler_failed'))
-      : fail({ code: 'handler_failed', dead: true })
-
-  if (items !== undefined) {
-    const result = await items.claim.complete()
-    if (result === 'rolled_back') return fail(retry('transaction_rolled_back'))
-    if (items.unfinished()) return fail(retry('items_unfinished'))
-  }
-  return complete()
 }
 
 type RunEnd =
@@ -191,9 +239,15 @@ async function readDelivery(
   readonly delivery: Delivery
   readonly items: readonly ParsedItem[] | undefined
 }> {
-  const map = toHeaderMap(headers)
-  const own = provider === undefined ? undefined : await parseStored(provider, map, body)
+  const { [eventsHeader]: wanted, ...sent } = headers
+  const map = toHeaderMap(sent)
   const { deliveryId } = hold.key
+  const decoded = provider === undefined ? undefined : decodeBody(provider, body)
+  const digest = toHex(await backend.digest('SHA-256', body))
+  const own =
+    provider === undefined || decoded === undefined
+      ? undefined
+      : await parseStored(provider, { headers: map, decoded, digest })
   const delivery = {
     provider: hold.key.provider,
     endpoint: hold.key.endpoint,
@@ -205,24 +259,22 @@ async function readDelivery(
     headers: map,
     rawBody: body,
     // An entry that this process does not know: most senders send JSON.
-    payload: own === undefined ? readJson(body) : own.payload,
+    payload: decoded === undefined ? readJson(body) : decoded.payload,
   }
-  return { delivery, items: own?.items }
+  return { delivery, items: own?.items?.filter(isWantedBy(wanted, provider?.pingEvents)) }
+}
+
+function isWantedBy(
+  wanted: string | undefined,
+  pingEvents: readonly string[] = [],
+): (item: ParsedItem) => boolean {
+  const events = wanted?.split(' ')
+  return ({ event }) =>
+    events === undefined ? !pingEvents.includes(event) : events.includes(event)
 }
 
 function isReplayGuarded(deliveryId: string): boolean {
   return /^sha256:[0-9a-f]{64}:[0-9a-f]{16}$/.test(deliveryId)
-}
-
-async function parseStored(
-  provider: Provider,
-  headers: HeaderMap,
-  body: Uint8Array,
-): Promise<ParsedRequest | undefined> {
-  const decoded = decodeBody(provider, headers, body)
-  const digest = toHex(await backend.digest('SHA-256', body))
-  const parsed = await parseRequest(provider, { headers, url: '', decoded, digest })
-  return typeof parsed === 'string' ? undefined : parsed
 }
 
 function readJson(body: Uint8Array): unknown {

@@ -4,6 +4,7 @@ import { errorHook } from './error-log.ts'
 import { optionError, rejectUnknownOptions } from './errors.ts'
 import { type HandlerEntry, readRoutes, type WebhookNamed, type WorkerHandler } from './handlers.ts'
 import type { Inbox, TakenClaim } from './inbox.ts'
+import type { ItemClaims } from './items.ts'
 import {
   booleanOption,
   countOption,
@@ -103,6 +104,7 @@ export function createWorker<const Names extends string = string>(
   const { inbox, concurrency, routes } = settings
   const isolateFrom = Math.min(suspectAfter, Math.max(1, routes.maxAttempts - 1))
   const jobs = new Map<TakenClaim, Promise<void>>()
+  const itemsOf = new WeakMap<TakenClaim, ItemClaims>()
   // It waits until nothing else runs; from when it was taken to its end nothing more is taken.
   let suspect: TakenClaim | undefined
   const dueTimes = new Set<number>()
@@ -225,7 +227,10 @@ export function createWorker<const Names extends string = string>(
   function begin(job: TakenClaim): void {
     track(
       job,
-      runTaken(job, settings).then((retryInMs) => {
+      runTaken(job, {
+        ...settings,
+        onItems: (items) => void itemsOf.set(job, items),
+      }).then((retryInMs) => {
         // A millisecond more: the store counts in whole ones. What is further away polling finds.
         if (retryInMs !== undefined && retryInMs < longestPlanMs)
           dueTimes.add(performance.now() + retryInMs + 1)
@@ -246,7 +251,9 @@ export function createWorker<const Names extends string = string>(
     jobs.set(job, ended)
   }
 
-  async function release({ claim, ref }: TakenClaim): Promise<void> {
+  async function release(job: TakenClaim): Promise<void> {
+    const { claim, ref } = job
+    await itemsOf.get(job)?.claim.release()
     await claim.release()
     inbox.observer({ type: 'released', ...ref })
   }

@@ -1,27 +1,29 @@
 /** From the bytes of a body to what they say. Only ever called for what is verified, or for a handshake. */
-import type { HeaderMap } from '../delivery.ts'
-import { mediaType } from '../headers.ts'
 import type { Provider } from './provider.ts'
 
 export interface DecodedBody {
   readonly payload: unknown
-  /** False when the bytes are not what the content type says; `payload` is then undefined. */
+  /** False when the bytes are nothing that the entry's sender writes; `payload` is then undefined. */
   readonly readable: boolean
 }
 
+/**
+ * The bytes alone decide, for no sender signs the content type: whoever has seen a signed JSON body could send it again
+ * as a form, and a text inside it would be the id and the payload.
+ */
 export function decodeBody(
   {
     formField,
     formFields = formField === undefined,
     jsonLines = false,
   }: Pick<Provider, 'formField' | 'formFields' | 'jsonLines'>,
-  headers: HeaderMap,
   body: Uint8Array,
 ): DecodedBody {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(body)
-    if (mediaType(headers) !== 'application/x-www-form-urlencoded')
-      return { payload: jsonLines ? listOf(text) : JSON.parse(text), readable: true }
+    const read = jsonLines ? listOf(text) : readJson(text)
+    if (read !== undefined) return { payload: read.value, readable: true }
+    if (!isForm(text)) return unreadable
     const form = new URLSearchParams(text)
     const json = formField === undefined ? null : form.get(formField)
     if (json !== null) return { payload: JSON.parse(json), readable: true }
@@ -33,22 +35,37 @@ export function decodeBody(
 
 const unreadable: DecodedBody = { payload: undefined, readable: false }
 
-function listOf(text: string): readonly unknown[] {
+function readJson(text: string): { readonly value: unknown } | undefined {
   try {
-    const value: unknown = JSON.parse(text)
-    return Array.isArray(value) ? value : [value]
+    return { value: JSON.parse(text) }
   } catch {
-    const lines = text.split('\n').filter((line) => line.trim() !== '')
-    return lines.map((line): unknown => JSON.parse(line))
+    return undefined
   }
+}
+
+function listOf(text: string): { readonly value: readonly unknown[] } | undefined {
+  const whole = readJson(text)
+  if (whole !== undefined)
+    return { value: Array.isArray(whole.value) ? whole.value : [whole.value] }
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  const values = lines.map(readJson)
+  if (values.length === 0 || values.includes(undefined)) return undefined
+  return { value: values.map((line) => line?.value) }
+}
+
+// A form begins with a name and has no blanks; JSON that was cut off, XML and prose are none.
+function isForm(text: string): boolean {
+  return /^[^\s=&{[<"]+=\S*$/.test(text)
 }
 
 // A name that stands there twice has a list of values.
 function fieldsOf(form: URLSearchParams): Readonly<Record<string, string | readonly string[]>> {
-  return Object.fromEntries(
-    [...new Set(form.keys())].map((name) => {
-      const values = form.getAll(name)
-      return [name, values.length === 1 ? (values[0] ?? '') : values]
-    }),
-  )
+  const byName = new Map<string, string | string[]>()
+  for (const [name, value] of form) {
+    const known = byName.get(name)
+    if (known === undefined) byName.set(name, value)
+    else if (typeof known === 'string') byName.set(name, [known, value])
+    else known.push(value)
+  }
+  return Object.fromEntries(byName)
 }

@@ -17,16 +17,20 @@ export interface Readable {
 export function readField(source: FieldSource, from: Readable): string | undefined {
   if ('header' in source) return from.headers[source.header]?.trim() || undefined
   if ('query' in source) return queryValue(from.url, source.query)
-  const value = readPath(from.payload, source.body)
+  return textOf(readPath(from.payload, source.body), from)
+}
+
+function textOf(value: unknown, { bodyDigest }: Readable): string | undefined {
   if (typeof value === 'string') return value === '' ? undefined : value
   // Too large to be exact, it would be the same text for two ids: the bytes still differ.
-  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return from.bodyDigest
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return bodyDigest
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
 }
 
 /** The text that a source says. */
 export function readText(source: TextSource, from: Readable): string | undefined {
-  if (typeof source === 'function') return source(from)
+  // One that was written without types may give a number.
+  if (typeof source === 'function') return textOf(source(from), from)
   if ('value' in source) return source.value
   if ('digest' in source) return from.bodyDigest
   if ('anyOf' in source) {

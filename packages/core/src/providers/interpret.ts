@@ -40,7 +40,7 @@ export async function interpret(
   if (typeof proof === 'string') return { status: 'refused', code: proof }
   const { headers, url, body, nowMs } = request
   const { secretIndex, signature } = proof
-  const decoded = decodeBody(provider, headers, body)
+  const decoded = decodeBody(provider, body)
   const timestamp = 'timestamp' in signature ? signature.timestamp : undefined
   if (timestamp?.body !== undefined) {
     const time = bodyTime(timestamp.body, { headers, url, payload: decoded.payload })

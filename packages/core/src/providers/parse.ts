@@ -50,25 +50,56 @@ export async function parseRequest(
   const { payload, readable } = decoded
   const from: Readable = { headers, url, payload, bodyDigest: `sha256:${digest}` }
   const items = await readItems(provider, payload, digest)
-  const deliveryId = await readId(provider.deliveryId, from)
+  // Each event has an id of its own; what only wraps them must never have one that an event could have.
+  const deliveryId =
+    items === undefined ? await readId(provider.deliveryId, from) : `${batchPrefix}${digest}`
   if (deliveryId === undefined) return 'delivery_id_missing'
   if (!isToken(deliveryId, 255)) return 'delivery_id_invalid'
   const event = readEvent(provider.event, from)
   if (event === undefined) return 'event_missing'
   if (!isToken(event, 128)) return 'event_invalid'
-  const stated = provider.action === undefined ? undefined : readText(provider.action, from)
-  const action = stated !== undefined && isToken(stated, 128) ? stated : undefined
+  const action = readAction(provider, from)
   const endpoint = provider.endpoint === undefined ? undefined : headers[provider.endpoint.header]
   if (endpoint !== undefined && provider.endpoint?.pattern.test(endpoint) !== true)
     return 'endpoint_invalid'
   return { deliveryId, event, action, endpoint, payload, readable, items }
 }
 
+const batchPrefix = 'batch:sha256:'
+
+/** What the stored bytes of a delivery say; its id, event and endpoint are known from its record. */
+export async function parseStored(
+  provider: Provider,
+  { headers, decoded, digest }: Omit<ParseInput, 'url'>,
+): Promise<{
+  readonly deliveryId: string | undefined
+  readonly event: string | undefined
+  readonly action: string | undefined
+  readonly items: readonly ParsedItem[] | undefined
+}> {
+  const { payload } = decoded
+  // The address is not stored: what stood in it is missing here, and must not take the rest with it.
+  const from: Readable = { headers, url: '', payload, bodyDigest: `sha256:${digest}` }
+  const items = await readItems(provider, payload, digest)
+  return {
+    deliveryId:
+      items === undefined ? await readId(provider.deliveryId, from) : `${batchPrefix}${digest}`,
+    event: readEvent(provider.event, from),
+    action: readAction(provider, from),
+    items,
+  }
+}
+
+function readAction({ action }: Provider, from: Readable): string | undefined {
+  const stated = action === undefined ? undefined : readText(action, from)
+  return stated !== undefined && isToken(stated, 128) ? stated : undefined
+}
+
 async function readId(source: IdSource, from: Readable): Promise<string | undefined> {
   // Nothing tells two of them apart, so each is one.
   if ('dedup' in source) return randomToken()
-  const text = readText(source, from)?.trim()
-  if (text === undefined || text === '') return undefined
+  const text = readText(source, from)
+  if (text === undefined || text.trim() === '') return undefined
   // A header that says something else than an id is a fault of the sender or a proxy; any text in a body may be one.
   return 'header' in source || isToken(text, 255) ? text : digestOf(text)
 }
@@ -98,13 +129,12 @@ async function readItems(
   if (parts === undefined) return undefined
   const byId = new Map<string, ParsedItem>()
   for (const [index, { id, event, payload: item, identity = item }] of parts.entries()) {
-    const text = id?.trim()
     const own =
-      text === undefined || text === ''
+      id === undefined || id.trim() === ''
         ? await digestOf(writeJson(identity) ?? `${digest} ${index}`)
-        : isToken(text, 255)
-          ? text
-          : await digestOf(text)
+        : isToken(id, 255)
+          ? id
+          : await digestOf(id)
     if (!byId.has(own))
       byId.set(own, { id: own, event: eventName(event?.trim() || 'unknown'), payload: item })
   }

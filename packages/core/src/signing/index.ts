@@ -40,7 +40,13 @@ export const signers: Readonly<Record<string, Signer>> = {
     const items = Array.isArray(notificationItems) ? notificationItems : []
     const signed = items.map(async (element: unknown) => {
       const item = fieldsOf(fieldsOf(element).NotificationRequestItem)
-      const digest = await backend.hmac('SHA-256', key, utf8(adyenContent(item)))
+      const content = adyenContent(item)
+      if (content === undefined) {
+        throw optionError(
+          'signRequest: an item of adyen holds texts; only merchantReference may have a colon, amount.value is a whole number.',
+        )
+      }
+      const digest = await backend.hmac('SHA-256', key, utf8(content))
       const hmacSignature = btoa(String.fromCharCode(...digest))
       const additionalData = { ...fieldsOf(item.additionalData), hmacSignature }
       return { NotificationRequestItem: { ...item, additionalData } }
