@@ -234,6 +234,30 @@ describe('several events in one request', () => {
   })
 })
 
+describe('a store that does not answer in time', () => {
+  it('does not turn the failure of one event into a success of all', async () => {
+    const inner = memoryStore()
+    let isBroken = true
+    const store: Store = {
+      ...inner,
+      complete: async (...args) => {
+        if (isBroken) throw new Error('the store is gone')
+        return inner.complete(...args)
+      },
+    }
+    const { send, seen } = site(
+      async ({ items = [] }) => {
+        if (seen.length === 1) await items.find(({ id }) => id === 'b')?.fail(new Error('not yet'))
+      },
+      { store },
+    )
+    expect(statusOf(await send(events('a', 'b')))).toBe(503)
+    isBroken = false
+    await expect.poll(async () => statusOf(await send(events('a', 'b')))).toBe(200)
+    expect(seen).toEqual([['a', 'b'], ['b']])
+  })
+})
+
 describe('several events in one request that is stored first', () => {
   async function queue() {
     const inbox = createInbox({ store: memoryStore(), retry: { minMs: 1, maxMs: 1 } })

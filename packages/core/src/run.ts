@@ -141,8 +141,6 @@ export function createRun<Webhook extends ClaimedDelivery>(
         ? { state: 'completed' }
         : { state: 'lost', replace: runProblemAnswer(503, 'claim_lost', 'lost') }
     }
-    // The effect has happened, so the handler's own answer goes out; the inbox goes on telling the store.
-    if (result === 'unavailable') return { state: 'processing' }
     // Nobody can say whether the work was committed: a 2xx now could lose it, and a copy will learn the truth.
     if (result === 'unknown') {
       return {
@@ -152,6 +150,8 @@ export function createRun<Webhook extends ClaimedDelivery>(
     }
     if (items?.unfinished() === true)
       return { state: 'failed', replace: runProblemAnswer(503, 'items_unfinished', 'failed') }
+    // The effect has happened, so the handler's own answer goes out; the inbox goes on telling the store.
+    if (result === 'unavailable') return { state: 'processing' }
     observer({ type: 'completed', attempt, durationMs, ...ref })
     return { state: 'completed' }
   }

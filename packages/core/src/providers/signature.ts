@@ -106,7 +106,7 @@ export async function verifySignature(
     if (!isInBody(signature) && !isCarried(signature, request.headers, request.url)) continue
     problem ??= 'signature_mismatch'
     const sets = setsOf(signature, request)
-    const count = sets.reduce((sum, { values }) => sum + values.length, 0)
+    const count = sets.reduce((sum, { values }) => sum + Math.max(1, values.length), 0)
     if (count > mostValues) continue
     const keys: readonly (SchemeKey & { readonly secretIndex: number })[] = secrets.flatMap(
       ({ schemes }, secretIndex) =>
