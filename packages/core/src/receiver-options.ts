@@ -209,7 +209,8 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
   const provider = entryOf(options.provider)
   const where = `${provider.name} webhook`
   rejectUnknownOptions(where, options, receiverOptionNames)
-  const lookUpSecret = secretLookup(where, provider, options.secret)
+  const lookUpSecret = secretLookup(where, provider, options.secret, { scoped: true })
+  checkKeys(where, provider, options)
   const inbox = inboxOf(where, options)
   const { events, endpoint, onError } = options
   // Half of a surrogate pair is no character: databases replace it, and two endpoints become one.
@@ -238,11 +239,6 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
     throw optionError(`${where}: "inFlight" must be 'accept' (202) or 'retry' (503).`)
   }
   functionOption(where, 'handler', options.handler)
-  functionOption(where, 'keys', options.keys)
-  if (options.keys !== undefined && !signaturesOf(provider).some(isByFunction))
-    throw optionError(
-      `${where}: "keys" has no meaning for ${provider.name}: its secret is all that is needed.`,
-    )
   functionOption(where, 'settleBy', options.settleBy)
   functionOption(where, 'onError', onError)
   const queue = booleanOption(where, 'queue', options.queue)
@@ -316,17 +312,43 @@ function withinDeadline(keys: KeySource | undefined, deadlineMs: number): KeySou
   }
 }
 
-function isByFunction({ scheme }: Signature): boolean {
-  return scheme === 'jwt' || scheme === 'function'
+// An option that nothing reads would be a safety that is not there.
+function checkKeys(
+  where: string,
+  provider: Provider,
+  { keys, secret }: { readonly keys?: unknown; readonly secret?: unknown },
+): void {
+  functionOption(where, 'keys', keys)
+  const signatures = signaturesOf(provider)
+  if (keys !== undefined && !signatures.some(asksKeys))
+    throw optionError(
+      `${where}: "keys" has no meaning for ${provider.name}: its secret is all that is needed.`,
+    )
+  const isFound = signatures.some(
+    (signature) => signature.scheme !== 'jwt' || signature.keysUrl !== undefined,
+  )
+  if (keys === undefined && secret === undefined && !isFound)
+    throw optionError(
+      `${where}: nothing says where the public key is. Pass "keys", a function that finds it: keys: ({ kid }) => …; or as "secret" ${provider.secretIs ?? 'the key'}.`,
+    )
 }
 
-// An option that nothing reads would be a safety that is not there.
+function asksKeys(signature: Signature): boolean {
+  if (signature.scheme === 'function') return signature.asksKeys === true
+  if (signature.scheme !== 'jwt') return false
+  return signature.keyless === true || signature.keysUrl !== undefined
+}
+
+function readsTime(signature: Signature): boolean {
+  if (signature.scheme === 'token') return false
+  if (signature.scheme === 'function') return signature.readsTime === true
+  if (signature.scheme !== 'jwt') return signature.timestamp !== undefined
+  return signature.maxAgeMs !== undefined || signature.requiredClaims?.includes('iat') === true
+}
+
 function toleranceOf(where: string, provider: Provider, value: unknown): number | undefined {
   if (value === undefined) return undefined
-  const isTimed = signaturesOf(provider).some(
-    (signature) =>
-      isByFunction(signature) || ('timestamp' in signature && signature.timestamp !== undefined),
-  )
+  const isTimed = signaturesOf(provider).some(readsTime)
   if (!isTimed)
     throw optionError(
       `${where}: "toleranceMs" has no meaning for ${provider.name}, which signs no time: leave it out.`,

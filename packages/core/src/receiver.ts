@@ -175,6 +175,21 @@ export function createProviderReceiver<
   }
 
   async function receive(request: ReceiverRequest, context: Context): Promise<Receipt<Webhook>> {
+    let judged: Verified | Receipt<Webhook>
+    try {
+      judged = await judge(request)
+    } catch (error) {
+      // Of whoever called this, with a body that is no bytes.
+      if (error instanceof WebhookInboxError) throw error
+      // A function of the entry that has a fault, or a text that no function was made for: the next request may be right.
+      settings.onError(error)
+      return refuse('internal_error')
+    }
+    return 'parsed' in judged ? admit(judged, context) : judged
+  }
+
+  /** What the request says, once it is proved; or its answer. */
+  async function judge(request: ReceiverRequest): Promise<Verified | Receipt<Webhook>> {
     const receivedAt = new Date()
     const headers = toHeaderMap(request.headers)
     const url = settings.publicUrl?.(request.url) ?? request.url
@@ -220,14 +235,22 @@ export function createProviderReceiver<
     if (found.status === 'refused') return refuse(found.code)
     if (found.status === 'handshake')
       return handshaken(found.result, { signed: true, headers, url, payload: found.payload })
-    const { parsed, digest, secretIndex } = found
+    const { parsed, digest, covered, secretIndex } = found
 
     const outer = isClaimedDelivery(request.claimed) ? request.claimed : undefined
     const secret = secrets[secretIndex]?.text ?? ''
-    return admit(
-      { receivedAt, headers, url, rawBody, parsed, digest, secret, secretIndex, outer },
-      context,
-    )
+    return {
+      receivedAt,
+      headers,
+      url,
+      rawBody,
+      parsed,
+      digest,
+      covered,
+      secret,
+      secretIndex,
+      outer,
+    }
   }
 
   // No longer than the sender waits: a look-up that hangs must not keep requests and their bodies for ever.
@@ -390,7 +413,7 @@ export function createProviderReceiver<
     return provider.pingEvents?.includes(event) === true
   }
 
-  async function keyOf({ parsed, digest, secret }: Verified): Promise<DeliveryKey> {
+  async function keyOf({ parsed, covered, secret }: Verified): Promise<DeliveryKey> {
     if (!settings.replayGuard) {
       const endpoint = settings.endpoint ?? parsed.endpoint ?? ''
       return { provider: provider.name, endpoint, deliveryId: parsed.deliveryId }
@@ -404,7 +427,7 @@ export function createProviderReceiver<
     return {
       provider: provider.name,
       endpoint: settings.endpoint ?? '',
-      deliveryId: `sha256:${digest}:${scope}`,
+      deliveryId: `sha256:${covered}:${scope}`,
     }
   }
 
@@ -519,6 +542,8 @@ interface Verified {
   readonly parsed: ParsedRequest
   /** Hex SHA-256 of the raw body. */
   readonly digest: string
+  /** Hex SHA-256 of what the signature covers. */
+  readonly covered: string
   /** The secret that matched. */
   readonly secret: string
   readonly secretIndex: number

@@ -40,6 +40,7 @@ const refusals = {
   event_invalid: [400, 'The event name is not usable.'],
   endpoint_invalid: [400, 'The endpoint id is not usable.'],
   secret_unavailable: [503, 'The secret could not be looked up. Send the request again later.'],
+  internal_error: [503, 'The request could not be judged. Send it again later.'],
   store_unavailable: [503, 'The delivery could not be stored. Send the request again later.'],
   ERR_BODY_CONSUMED: [
     500,

@@ -1,8 +1,14 @@
 import type { HeaderMap } from './delivery.ts'
 import { optionError, WebhookInboxError } from './errors.ts'
-import { importSecret, type SecretKey, secretProblem, signaturesOf } from './providers/keys.ts'
+import {
+  importSecret,
+  type SecretKey,
+  scopeProblem,
+  secretProblem,
+  signaturesOf,
+} from './providers/keys.ts'
 import type { Provider } from './providers/provider.ts'
-import { isKeyless } from './providers/signature.ts'
+import { isKeyless, withoutSecret } from './providers/signature.ts'
 
 /** What a secret function sees. The signature is not verified yet: trust none of it but to pick a secret. */
 export interface SecretRequest {
@@ -30,9 +36,17 @@ export type SecretLookup = (request: SecretRequest) => Promise<SecretKeys>
 
 /**
  * Checks the option once and prepares the keys.
+ * @param scoped whether a secret has to say whose account it is for, where the entry wants that
  * @throws WebhookInboxError `ERR_OPTION` for a missing, blank or wrong secret
  */
-export function secretLookup(where: string, provider: Provider, secret: unknown): SecretLookup {
+export function secretLookup(
+  where: string,
+  provider: Provider,
+  secret: unknown,
+  { scoped }: { readonly scoped: boolean },
+): SecretLookup {
+  const problemOfOne = (one: string): string | undefined =>
+    secretProblem(provider, one) ?? (scoped ? scopeProblem(provider, one) : undefined)
   if (typeof secret === 'function') {
     return async (request) => {
       let found: unknown
@@ -47,7 +61,7 @@ export function secretLookup(where: string, provider: Provider, secret: unknown)
       }
       // null as well: what a database client gives for no row.
       if (found === undefined || found === null) return []
-      const problem = problemOf(provider, found, true)
+      const problem = problemOf(problemOfOne, found, true)
       if (problem !== undefined) {
         throw new WebhookInboxError(
           'ERR_SECRET_UNAVAILABLE',
@@ -57,8 +71,9 @@ export function secretLookup(where: string, provider: Provider, secret: unknown)
       return importAll(where, provider, found)
     }
   }
-  if (secret === undefined && signaturesOf(provider).some(isKeyless)) return async () => []
-  const problem = problemOf(provider, secret, false)
+  if (secret === undefined && signaturesOf(provider).some(isKeyless))
+    return async () => withoutSecret
+  const problem = problemOf(problemOfOne, secret, false)
   if (problem !== undefined) {
     throw optionError(
       `${where}: "secret" is ${problem}. Pass ${provider.secretIs ?? "the webhook's secret"}, for instance secret: process.env.WEBHOOK_SECRET (is it set?), a list of them while rotating, or a function that returns them.`,
@@ -89,18 +104,17 @@ async function importAll(where: string, provider: Provider, secret: unknown): Pr
 
 // An empty string is a valid HMAC key, so a blank secret would accept anybody's signature.
 function problemOf(
-  provider: Provider,
+  problemOfOne: (secret: string) => string | undefined,
   secret: unknown,
   allowEmptyList: boolean,
 ): string | undefined {
   if (secret === undefined || secret === null) return 'missing'
-  if (typeof secret === 'string')
-    return secret.trim() === '' ? 'blank' : secretProblem(provider, secret)
+  if (typeof secret === 'string') return secret.trim() === '' ? 'blank' : problemOfOne(secret)
   if (!Array.isArray(secret)) return `of the wrong kind (${typeof secret})`
   if (secret.length === 0) return allowEmptyList ? undefined : 'an empty list'
   for (const one of secret) {
     if (typeof one !== 'string' || one.trim() === '') return 'a list with a blank or wrong entry'
-    const problem = secretProblem(provider, one)
+    const problem = problemOfOne(one)
     if (problem !== undefined) return `a list with an entry that is ${problem}`
   }
   return undefined

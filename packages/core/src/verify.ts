@@ -1,7 +1,7 @@
 import type { Delivery } from './delivery.ts'
 import { optionError } from './errors.ts'
 import { type HeadersInput, toHeaderMap } from './headers.ts'
-import { bytesOption } from './options.ts'
+import { bytesOption, durationOption, functionOption } from './options.ts'
 import { type ProviderName, providerOf } from './providers/catalogue.ts'
 import { entryOf } from './providers/check.ts'
 import { decodeBody } from './providers/decode.ts'
@@ -59,6 +59,10 @@ export async function verify(
   return verifyProvider(providerOf(provider), request)
 }
 
+function isAgreed(result: HandshakeResult): boolean {
+  return result.status === 'answer' && result.agreed
+}
+
 /** {@link verify} for an entry: a bundle of it holds no other provider. */
 export async function verifyProvider(
   provider: Provider,
@@ -67,11 +71,19 @@ export async function verifyProvider(
   const entry = entryOf(provider)
   if (typeof request !== 'object' || request === null)
     throw optionError('verify: pass the request: verify(provider, { headers, body, secret }).')
-  const { method = 'POST', now = new Date(), keys, toleranceMs, verifyToken } = request
+  const { method = 'POST', now = new Date(), keys, verifyToken } = request
+  if (!(now instanceof Date) || Number.isNaN(now.getTime()))
+    throw optionError('verify: "now" must be a Date that is one, for instance new Date().')
+  functionOption('verify', 'keys', keys)
+  // What is no number would be compared with every age, and none would be too old.
+  const toleranceMs =
+    request.toleranceMs === undefined
+      ? undefined
+      : durationOption('verify', 'toleranceMs', request.toleranceMs, 300_000)
   const headers = toHeaderMap(request.headers)
   const given = method === 'POST' ? request.body : (request.body ?? new Uint8Array())
   const body = bytesOption('verify', 'body', given)
-  const lookUp = secretLookup('verify', entry, request.secret)
+  const lookUp = secretLookup('verify', entry, request.secret, { scoped: false })
   const { url: ownUrl = '' } = request
   const url = publicUrlOption('verify', request.publicUrl)?.(ownUrl) ?? ownUrl
   const secrets = await lookUp({ method, url, headers })
@@ -100,7 +112,7 @@ export async function verifyProvider(
     const settings = { isSigned: false, verifyToken, secret: secrets[0]?.text }
     const result = await answerHandshake(entry, readable, settings)
     // Whoever knows the agreed token is the sender; without one anybody may ask.
-    if (result !== undefined) return handshaken(result, verifyToken !== undefined)
+    if (result !== undefined) return handshaken(result, isAgreed(result))
   }
   const signed = { method, url, headers, body, nowMs: now.getTime() }
   const found = await interpret(entry, secrets, signed, { keys, toleranceMs, verifyToken })

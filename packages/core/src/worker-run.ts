@@ -1,7 +1,5 @@
 /** The run of a delivery that a worker has taken: from the stored bytes to the settlement. */
-import { backend } from '#crypto'
 import type { Claim } from './claim.ts'
-import { toHex } from './crypto/bytes.ts'
 import type { ClaimedDelivery, Delivery } from './delivery.ts'
 import { isPermanentError } from './errors.ts'
 import type { Routes } from './handlers.ts'
@@ -243,11 +241,10 @@ async function readDelivery(
   const map = toHeaderMap(sent)
   const { deliveryId } = hold.key
   const decoded = provider === undefined ? undefined : decodeBody(provider, body)
-  const digest = toHex(await backend.digest('SHA-256', body))
   const own =
     provider === undefined || decoded === undefined
       ? undefined
-      : await parseStored(provider, { headers: map, decoded, digest })
+      : await parseStored(provider, { headers: map, decoded, body })
   const delivery = {
     provider: hold.key.provider,
     endpoint: hold.key.endpoint,

@@ -163,7 +163,7 @@ describe('a mistake in the options is told at construction', () => {
     [
       'a pattern with a memory',
       { endpoint: { header: 'x-hook', pattern: /^[0-9]+$/g } },
-      /"endpoint" must be .* without the flags g and y/,
+      /"endpoint.pattern" must be .* without the flags 'g' and 'y'/,
     ],
     ['ping events that are no list', { pingEvents: 'ping' }, /"pingEvents" must be a list/],
     ['a limit of nothing', { maxBodyBytes: 0 }, /"maxBodyBytes" must be/],

@@ -175,7 +175,13 @@ function codeOf(error: unknown): VerifyCode {
   }
   // A network that is down, a key set that is broken: not the token's fault.
   if (error instanceof TypeError && error.message.includes('fetch')) return 'key_unavailable'
+  if (error instanceof errors.JWKSInvalid || isGeneric(error)) return 'key_unavailable'
   return 'signature_mismatch'
+}
+
+// Of a key set that is answered with an error, or is no JSON, jose says no more.
+function isGeneric(error: unknown): boolean {
+  return error instanceof errors.JOSEError && error.code === 'ERR_JOSE_GENERIC'
 }
 
 async function isAbout(

@@ -26,28 +26,57 @@ export function checkEntry(entry: unknown): asserts entry is Provider {
     )
   }
   if (checked.has(entry)) return
-  checkRules(entry, '', entryRules, entry)
-  const {
-    signature,
-    handshakes,
-    items,
-  }: { signature?: unknown; handshakes?: unknown; items?: unknown } = entry
+  checkObject(entry, '', entryRules, entry)
+  const { signature }: { signature?: unknown } = entry
   const list: readonly unknown[] = Array.isArray(signature) ? signature : [signature]
   if (list.length === 0) fail(entry, 'signature', 'a scheme, or a list of at least one')
   for (const [index, one] of list.entries()) {
     const path = Array.isArray(signature) ? `signature.${index}.` : 'signature.'
-    if (!isObject(one)) fail(entry, path.slice(0, -1), 'a scheme')
-    checkRules(one, path, schemeRules, entry)
-    const own = rulesOfScheme[String(Reflect.get(one, 'scheme'))]
+    const own = rulesOfScheme[String(at(one, 'scheme'))]
     if (own === undefined) fail(entry, `${path}scheme`, schemeNames)
-    checkRules(one, path, own, entry)
+    checkObject(one, path, [...schemeRules, ...own], entry)
+    checkPart(one, path, 'timestamp', timestampRules, entry)
+    checkPart(one, path, 'secret', secretRules, entry)
+    checkPart(one, path, 'bodyHash', bodyHashRules, entry)
+    checkTime(one, path, entry)
   }
+  const handshakes: unknown = at(entry, 'handshakes')
   for (const [index, one] of (Array.isArray(handshakes) ? handshakes : []).entries()) {
-    if (!isObject(one)) fail(entry, `handshakes.${index}`, 'an object')
-    checkRules(one, `handshakes.${index}.`, handshakeRules, entry)
+    const path = `handshakes.${index}.`
+    checkObject(one, path, handshakeRules, entry)
+    checkPart(one, path, 'answer', answerRules, entry)
+    const isProved = at(one, 'signed') !== false && (at(one, 'method') ?? 'POST') === 'POST'
+    if (!isProved && hasHmac(at(one, 'answer'))) fail(entry, `${path}answer`, noOracle)
   }
-  if (isObject(items) && typeof items !== 'function') checkRules(items, 'items.', itemRules, entry)
+  const items: unknown = at(entry, 'items')
+  if (typeof items !== 'function') checkPart(entry, '', 'items', itemRules, entry)
+  checkPart(entry, '', 'success', successRules, entry)
+  checkPart(entry, '', 'endpoint', endpointRules, entry)
   checked.add(entry)
+}
+
+const noOracle = 'without an HMAC: whoever asks, unsigned, could have any body signed, and send it'
+
+// A template and its time belong together.
+function checkTime(one: unknown, path: string, entry: object): void {
+  const content = at(one, 'content')
+  const timestamp = at(one, 'timestamp')
+  if (typeof content === 'string' && placeholdersOf(content).includes('timestamp')) {
+    if (at(timestamp, 'header') === undefined)
+      fail(entry, `${path}timestamp`, "{ header, unit }: the content has a '{timestamp}'")
+  }
+  if (timestamp === undefined) return
+  if (at(timestamp, 'header') === undefined && at(timestamp, 'body') === undefined)
+    fail(entry, `${path}timestamp`, 'with the "header" or the "body" path where the time is')
+}
+
+function hasHmac(answer: unknown): boolean {
+  const values = [at(answer, 'text'), at(answer, 'json'), at(answer, 'headers')]
+  return values.some(
+    (value) =>
+      isObject(value) &&
+      ('hmac' in value || Object.values(value).some((one) => at(one, 'hmac') !== undefined)),
+  )
 }
 
 /** A name as the module of entries exports it. */
@@ -59,16 +88,29 @@ export function camel(name: string): string {
 
 type Rule = readonly [field: string, isRight: (value: unknown) => boolean, rule: string]
 
-function checkRules(object: object, path: string, rules: readonly Rule[], entry: object): void {
+/** Every field is right, and none is unknown: one that is misspelt would be a check that is not there. */
+function checkObject(value: unknown, path: string, rules: readonly Rule[], entry: object): void {
+  if (!isObject(value)) fail(entry, path.slice(0, -1), 'an object')
   for (const [field, isRight, rule] of rules) {
-    if (!isRight(at(object, field))) fail(entry, path + field, rule)
+    if (!isRight(at(value, field))) fail(entry, (path + field).replace(/\.$/, ''), rule)
   }
-  const known = new Set(rules.map(([field]) => field.split('.')[0]))
-  if (path !== '') return
-  for (const name of Object.keys(object)) {
+  const known = new Set(rules.map(([field]) => field))
+  for (const name of Object.keys(value)) {
     if (known.has(name)) continue
-    fail(entry, name, 'left out: an entry has no such field')
+    const names = [...known].filter((field) => field !== '').join(', ')
+    fail(entry, path + name, `left out: there is no such field beside ${names}`)
   }
+}
+
+function checkPart(
+  object: unknown,
+  path: string,
+  name: string,
+  rules: readonly Rule[],
+  entry: object,
+): void {
+  const part = at(object, name)
+  if (part !== undefined) checkObject(part, `${path}${name}.`, rules, entry)
 }
 
 function fail(entry: object, field: string, rule: string): never {
@@ -80,6 +122,8 @@ function fail(entry: object, field: string, rule: string): never {
 const lowerCaseHeader = 'a header name in lower case'
 const source = `{ header: 'x-name' } with ${lowerCaseHeader}, { body: 'path.in.body' }, { query: 'name' }, { value }, { anyOf: [] }, { join: [] }, { digest: 'body' } or a function`
 const field = `{ header: 'x-name' } with ${lowerCaseHeader}, { body: 'path.in.body' } or { query: 'name' }`
+const condition =
+  "{ header: 'x-name', equals: 'value' }, with body or query in place of header, and absent: true, includes or nothing in place of equals"
 const schemeNames = "'hmac', 'digest', 'ed25519', 'ecdsa-p256', 'rsa', 'token', 'jwt' or 'function'"
 
 const entryRules: readonly Rule[] = [
@@ -92,12 +136,10 @@ const entryRules: readonly Rule[] = [
   ['signature', isObject, 'a scheme, or a list of schemes'],
   ['deliveryId', isIdSource, `${source}, or { dedup: 'none' }`],
   ['event', isSource, source],
+  ['covers', optional(isSource), source],
+  ['jsonOnly', optional(isBoolean), 'true or false'],
   ['action', optional(isSource), source],
-  [
-    'endpoint',
-    optional(isEndpoint),
-    `{ header: ${lowerCaseHeader}, pattern: a RegExp without the flags g and y }`,
-  ],
+  ['endpoint', optional(isObject), '{ header, pattern }'],
   ['formField', optional(isText), 'the name of a form field'],
   ['formFields', optional(isBoolean), 'true or false'],
   ['jsonLines', optional(isBoolean), 'true or false'],
@@ -114,7 +156,7 @@ const entryRules: readonly Rule[] = [
   ['retentionMs', isCount, 'a positive whole number of milliseconds'],
   ['retryNumber', optional(isField), field],
   ['retryReason', optional(isField), field],
-  ['success', optional(isSuccess), '{ status: 200 to 299, body?, contentType?, when? }'],
+  ['success', optional(isObject), '{ status: 200 to 299, body?, contentType?, when? }'],
   [
     'stopStatuses',
     optional((value) => Array.isArray(value) && value.every(isCount)),
@@ -149,23 +191,52 @@ const schemeRules: readonly Rule[] = [
   ['prefix', optional(isText), 'a text, or left out when there is none'],
   ['bare', optional(isBoolean), 'true or false'],
   ['groups', optional((value) => matches(value, /./)), 'a text that is not empty'],
-  ['when', optional(Array.isArray), 'a list of conditions'],
+  [
+    'when',
+    optional(
+      (value) =>
+        Array.isArray(value) &&
+        value.every((one) => isCondition(one) && at(one, 'body') === undefined),
+    ),
+    `a list of conditions on a header or the query: ${condition}; nothing of the body is proved yet`,
+  ],
   ['deliveryId', optional(isSource), source],
 ]
 
 const encodings = ['hex', 'base64', 'base64url'] as const
 const isHash = oneOf('SHA-1', 'SHA-256', 'SHA-512')
+const isPattern = (value: unknown): boolean =>
+  // A pattern with a memory gives another answer to every second request.
+  value instanceof RegExp && !value.global && !value.sticky
+const pattern = "a regular expression without the flags 'g' and 'y'"
 const secretRules: readonly Rule[] = [
-  ['secret.encoding', optional(oneOf('utf8', 'hex', 'base64')), "'utf8', 'hex' or 'base64'"],
-  ['secret.prefix', optional(isText), 'a text'],
-  ['secret.withoutPrefix', optional(oneOf('same', 'utf8', 'refuse')), "'same', 'utf8' or 'refuse'"],
-  [
-    'secret.pattern',
-    optional((value) => value instanceof RegExp && !value.global && !value.sticky),
-    "a regular expression without the flags 'g' and 'y'",
-  ],
-  ['secret.derive', optional(isHash), "'SHA-1', 'SHA-256' or 'SHA-512'"],
+  ['encoding', optional(oneOf('utf8', 'hex', 'base64')), "'utf8', 'hex' or 'base64'"],
+  ['prefix', optional(isText), 'a text'],
+  ['withoutPrefix', optional(oneOf('same', 'utf8', 'refuse')), "'same', 'utf8' or 'refuse'"],
+  ['pattern', optional(isPattern), pattern],
+  ['scope', optional(isPattern), pattern],
+  ['derive', optional(isHash), "'SHA-1', 'SHA-256' or 'SHA-512'"],
 ]
+const timestampRules: readonly Rule[] = [
+  ['unit', oneOf('s', 'ms', 'iso', 'http-date'), "'s', 'ms', 'iso' or 'http-date'"],
+  ['header', optional(isHeaderName), lowerCaseHeader],
+  ['body', optional(isText), 'a path in the body'],
+  ['separator', optional((value) => matches(value, /./)), 'a text that is not empty'],
+  ['prefix', optional(isText), 'a text'],
+  ['pastMs', optional(isCount), 'a positive whole number of milliseconds'],
+  [
+    'futureMs',
+    optional((value) => value === 0 || isCount(value)),
+    'a whole number of milliseconds',
+  ],
+]
+const bodyHashRules: readonly Rule[] = [
+  ['claim', isText, 'the name of a claim'],
+  ['encoding', oneOf('hex', 'base64'), "'hex' or 'base64'"],
+  ['optional', optional(isBoolean), 'true or false'],
+]
+const timestamp = "{ header, unit: 's', pastMs: 300_000 }"
+const secretFormat = "{ encoding: 'base64', prefix: 'whsec_' }"
 const contentRules: readonly Rule[] = [
   [
     'content',
@@ -173,20 +244,8 @@ const contentRules: readonly Rule[] = [
     "a template such as '{timestamp}.{body}' with known placeholders, or a function",
   ],
   ['signsUrl', optional(isBoolean), 'true or false'],
-  [
-    'timestamp.unit',
-    optional(oneOf('s', 'ms', 'iso', 'http-date')),
-    "'s', 'ms', 'iso' or 'http-date'",
-  ],
-  ['timestamp.header', optional(isHeaderName), lowerCaseHeader],
-  ['timestamp.body', optional(isText), 'a path in the body'],
-  ['timestamp.pastMs', optional(isCount), 'a positive whole number of milliseconds'],
-  [
-    'timestamp.futureMs',
-    optional((value) => value === 0 || isCount(value)),
-    'a whole number of milliseconds',
-  ],
-  ...secretRules,
+  ['timestamp', optional(isObject), timestamp],
+  ['secret', optional(isObject), secretFormat],
 ]
 const isCarried: Rule = [
   '',
@@ -229,11 +288,39 @@ const rulesOfScheme: Readonly<Record<string, readonly Rule[]>> = {
   ],
   token: [isCarried, ['basic', optional(isBoolean), 'true or false']],
   jwt: [
-    isCarried,
-    ['algorithms', isTextList, 'a list of algorithms'],
+    ['header', isHeaderName, `${lowerCaseHeader}, one`],
+    [
+      'algorithms',
+      isAlgorithmList,
+      "a list of 'HS256', 'RS256' or the like: of shared keys or of public keys, never both, for then the public key would be the shared one",
+    ],
+    [
+      'issuer',
+      optional((value) => isText(value) || isTextList(value)),
+      'a text, or a list of texts',
+    ],
+    [
+      'secretHolds',
+      optional(oneOf('key', 'issuer:key', 'audience email')),
+      "'key', 'issuer:key' or 'audience email'",
+    ],
+    ['keysUrl', optional((value) => matches(value, /^https:\/\//)), 'an https address'],
+    ['requiredClaims', optional(isTextList), 'a list of claims'],
+    ['bodyHash', optional(isObject), "{ claim, encoding: 'hex' }"],
+    ['urlHash', optional(isText), 'the name of a claim'],
+    ['maxAgeMs', optional(isCount), 'a positive whole number of milliseconds'],
+    ['skewMs', optional(isCount), 'a positive whole number of milliseconds'],
+    ['keyless', optional(isBoolean), 'true or false'],
     ['verify', isFunction, "verifyJwt of '@webhook-inbox/core/jwt'"],
   ],
-  function: [['verify', isFunction, 'a function'], ...secretRules],
+  function: [
+    ['verify', isFunction, 'a function'],
+    ['secret', optional(isObject), secretFormat],
+    ['signsUrl', optional(isBoolean), 'true or false'],
+    ['keyless', optional(isBoolean), 'true or false'],
+    ['readsTime', optional(isBoolean), 'true or false'],
+    ['asksKeys', optional(isBoolean), 'true or false'],
+  ],
 }
 
 const handshakeRules: readonly Rule[] = [
@@ -246,11 +333,51 @@ const handshakeRules: readonly Rule[] = [
   ['signed', optional(isBoolean), 'true or false'],
   [
     'when',
-    (value) => Array.isArray(value) && value.length > 0 && value.every(isField),
-    'a list of at least one condition',
+    (value) => Array.isArray(value) && value.length > 0 && value.every(isCondition),
+    `a list of at least one condition: ${condition}`,
   ],
   ['token', optional(isField), field],
   ['answer', isObject, '{ status?, text?, json?, headers? }'],
+]
+
+const answerValue = `${field}, { value: a text or number } or { hmac: a field }`
+const answerRules: readonly Rule[] = [
+  [
+    'status',
+    optional((value) => isCount(value) && value >= 200 && value <= 299),
+    'a number from 200 to 299',
+  ],
+  ['text', optional(isAnswerValue), answerValue],
+  [
+    'json',
+    optional((value) => isPlain(value) && Object.values(value).every(isAnswerValue)),
+    `an object of names to ${answerValue}`,
+  ],
+  [
+    'headers',
+    optional(
+      (value) =>
+        isPlain(value) &&
+        Object.entries(value).every(([name, one]) => isHeaderName(name) && isAnswerValue(one)),
+    ),
+    `an object of header names in lower case to ${answerValue}`,
+  ],
+]
+
+const successRules: readonly Rule[] = [
+  ['status', (value) => isCount(value) && value >= 200 && value < 300, 'a number from 200 to 299'],
+  ['body', optional(isText), 'a text'],
+  ['contentType', optional(isText), 'a text'],
+  [
+    'when',
+    optional((value) => Array.isArray(value) && value.every(isCondition)),
+    `a list of conditions: ${condition}`,
+  ],
+]
+
+const endpointRules: readonly Rule[] = [
+  ['header', isHeaderName, lowerCaseHeader],
+  ['pattern', isPattern, pattern],
 ]
 
 const itemRules: readonly Rule[] = [
@@ -258,6 +385,7 @@ const itemRules: readonly Rule[] = [
   ['each', optional(isText), 'a path'],
   ['id', isSource, source],
   ['event', isSource, source],
+  ['attempt', optional(isText), 'a name in the item'],
 ]
 
 function at(value: unknown, path: string): unknown {
@@ -296,27 +424,67 @@ function isHeaderName(value: unknown): boolean {
   return matches(value, /^[a-z0-9!#$%&'*+.^_`|~-]+$/)
 }
 
+function isPlain(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function hasOnly(value: unknown, ...names: readonly string[]): value is object {
+  return isPlain(value) && Object.keys(value).every((name) => names.includes(name))
+}
+
 function isField(value: unknown): boolean {
-  if (!isObject(value)) return false
   return (
-    isHeaderName(at(value, 'header')) ||
-    matches(at(value, 'body'), /./) ||
-    matches(at(value, 'query'), /./)
+    (hasOnly(value, 'header') && isHeaderName(at(value, 'header'))) ||
+    (hasOnly(value, 'body') && isText(at(value, 'body'))) ||
+    (hasOnly(value, 'query') && matches(at(value, 'query'), /./))
   )
+}
+
+function isCondition(value: unknown): boolean {
+  if (!isPlain(value)) return false
+  const { equals, absent, includes, ...source }: Record<string, unknown> = { ...value }
+  const said = [equals, absent, includes].filter((one) => one !== undefined)
+  return (
+    isField(source) &&
+    said.length <= 1 &&
+    said.length === Object.keys(value).length - 1 &&
+    (equals === undefined || isText(equals) || typeof equals === 'number') &&
+    (absent === undefined || absent === true) &&
+    (includes === undefined || matches(includes, /./))
+  )
+}
+
+function isAnswerValue(value: unknown): boolean {
+  if (hasOnly(value, 'value')) {
+    const constant = at(value, 'value')
+    return isText(constant) || typeof constant === 'number'
+  }
+  return (hasOnly(value, 'hmac') && isField(at(value, 'hmac'))) || isField(value)
 }
 
 function isSource(value: unknown): boolean {
   if (typeof value === 'function' || isField(value)) return true
+  if (hasOnly(value, 'value')) return matches(at(value, 'value'), /[\x21-\x7e]/)
+  if (hasOnly(value, 'digest')) return at(value, 'digest') === 'body'
+  if (!hasOnly(value, 'anyOf') && !hasOnly(value, 'join', 'separator')) return false
+  const separator = at(value, 'separator')
   const list = at(value, 'anyOf') ?? at(value, 'join')
   return (
-    matches(at(value, 'value'), /./) ||
-    at(value, 'digest') === 'body' ||
-    (Array.isArray(list) && list.length > 0 && list.every(isSource))
+    (separator === undefined || isText(separator)) &&
+    Array.isArray(list) &&
+    list.length > 0 &&
+    list.every(isSource)
   )
 }
 
+function isAlgorithmList(value: unknown): boolean {
+  if (!Array.isArray(value) || value.length === 0) return false
+  if (!value.every((one) => matches(one, /^((HS|RS|ES|PS)(256|384|512)|EdDSA)$/))) return false
+  return value.every((one) => one.startsWith('HS') === value[0].startsWith('HS'))
+}
+
 function isIdSource(value: unknown): boolean {
-  return isSource(value) || at(value, 'dedup') === 'none'
+  return isSource(value) || (hasOnly(value, 'dedup') && at(value, 'dedup') === 'none')
 }
 
 function isContent(value: unknown): boolean {
@@ -327,20 +495,6 @@ function isContent(value: unknown): boolean {
   } catch {
     return false
   }
-}
-
-function isEndpoint(value: unknown): boolean {
-  const pattern = at(value, 'pattern')
-  // A pattern with a memory gives another answer to every second request.
-  const isStable = pattern instanceof RegExp && !pattern.global && !pattern.sticky
-  return isStable && isHeaderName(at(value, 'header'))
-}
-
-function isSuccess(value: unknown): boolean {
-  const status = at(value, 'status')
-  const when = at(value, 'when')
-  if (when !== undefined && !(Array.isArray(when) && when.every(isField))) return false
-  return isCount(status) && status >= 200 && status < 300
 }
 
 function oneOf(...words: readonly string[]): (value: unknown) => boolean {

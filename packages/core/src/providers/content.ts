@@ -41,7 +41,13 @@ export async function contentOf(
   request: SignedRequest,
   values: ContentValues,
 ): Promise<ContentCandidates> {
-  if (typeof content === 'function') return content(request)
+  if (typeof content === 'function') {
+    const candidates: unknown = await content(request)
+    if (Array.isArray(candidates)) return candidates
+    throw new TypeError(
+      'The "content" function of a provider entry must give a list of Uint8Array.',
+    )
+  }
   const bytes: Uint8Array[] = []
   for (const part of partsOf(content)) {
     const value = 'literal' in part ? part.literal : await fillIn(part.name, request, values)
@@ -97,8 +103,13 @@ export function sortedForm(body: Uint8Array): string | undefined {
   // A byte order mark is part of the first name, as for those who sign.
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(body)
   if (text !== '' && text.split('&').some((field) => !field.includes('='))) return undefined
+  return sortedFields(new URLSearchParams(text))
+}
+
+/** {@link sortedForm} of fields that are decoded. */
+export function sortedFields(fields: Iterable<readonly [name: string, value: string]>): string {
   const byName = new Map<string, Set<string>>()
-  for (const [name, value] of new URLSearchParams(text)) {
+  for (const [name, value] of fields) {
     const values = byName.get(name) ?? new Set()
     byName.set(name, values.add(value))
   }

@@ -27,7 +27,12 @@ export interface HandshakeAnswer {
 }
 
 export type HandshakeResult =
-  | { readonly status: 'answer'; readonly answer: HandshakeAnswer }
+  | {
+      readonly status: 'answer'
+      readonly answer: HandshakeAnswer
+      /** It holds the token that was agreed on: the sender is who it says. */
+      readonly agreed: boolean
+    }
   /** Its token is not the one that was agreed on. */
   | { readonly status: 'refused'; readonly name: string }
 
@@ -67,7 +72,8 @@ export async function answerHandshake(
       if (verifyToken === undefined || !equalText(given, verifyToken))
         return { status: 'refused', name }
     }
-    return { status: 'answer', answer: await answerOf(handshake, request, secret) }
+    const answer = await answerOf(handshake, request, secret)
+    return { status: 'answer', answer, agreed: token !== undefined }
   }
   return undefined
 }

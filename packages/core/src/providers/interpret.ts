@@ -5,7 +5,7 @@ import { decodeBody } from './decode.ts'
 import type { HandshakeResult } from './handshake.ts'
 import { answerHandshake } from './handshake.ts'
 import type { SecretKey } from './keys.ts'
-import { type ParseCode, type ParsedRequest, parseRequest } from './parse.ts'
+import { coveredDigest, type ParseCode, type ParsedRequest, parseRequest } from './parse.ts'
 import type { Provider, SignedRequest, VerifyCode } from './provider.ts'
 import { type VerifySettings, verifySignature } from './signature.ts'
 import { bodyTime, checkTimestamp } from './timestamp.ts'
@@ -28,6 +28,8 @@ export type Interpretation =
       readonly secretIndex: number
       /** Hex SHA-256 of the raw body. */
       readonly digest: string
+      /** Hex SHA-256 of what the signature covers. */
+      readonly covered: string
     }
 
 export async function interpret(
@@ -41,6 +43,8 @@ export async function interpret(
   const { headers, url, body, nowMs } = request
   const { secretIndex, signature } = proof
   const decoded = decodeBody(provider, body)
+  if (provider.jsonOnly === true && !decoded.readable)
+    return { status: 'refused', code: 'signature_mismatch' }
   const timestamp = 'timestamp' in signature ? signature.timestamp : undefined
   if (timestamp?.body !== undefined) {
     const time = bodyTime(timestamp.body, { headers, url, payload: decoded.payload })
@@ -55,7 +59,10 @@ export async function interpret(
   if (result !== undefined) return { status: 'handshake', result, payload: decoded.payload }
   const digest = toHex(await backend.digest('SHA-256', body))
   const deliveryId = signature.deliveryId ?? provider.deliveryId
-  const parsed = await parseRequest({ ...provider, deliveryId }, { headers, url, decoded, digest })
+  const from = { headers, url, payload: decoded.payload }
+  const covered = provider.covers === undefined ? digest : await coveredDigest(provider, from, body)
+  const input = { headers, url, decoded, digest: covered }
+  const parsed = await parseRequest({ ...provider, deliveryId }, input)
   if (typeof parsed === 'string') return { status: 'refused', code: parsed }
-  return { status: 'parsed', parsed, secretIndex, digest }
+  return { status: 'parsed', parsed, secretIndex, digest, covered }
 }

@@ -4,6 +4,7 @@ import { fromBase64, fromHex, toBase64, utf8 } from '../crypto/bytes.ts'
 import { spkiOfEd25519, spkiOfPem } from '../crypto/der.ts'
 import type { HmacKey, PublicKey, PublicKeyAlgorithm } from '../crypto/types.ts'
 import type {
+  JwtSignature,
   Provider,
   PublicKeySignature,
   SecretFormat,
@@ -36,7 +37,20 @@ function isList(value: Provider['signature']): value is readonly Signature[] {
 /** What is wrong with a secret, in words for an error message; undefined when a scheme can use it. */
 export function secretProblem(provider: Provider, secret: string): string | undefined {
   const signatures = signaturesOf(provider)
-  if (signatures.some((signature) => secretBytes(signature, secret) !== undefined)) return undefined
+  const fitting = signatures.filter((signature) => secretBytes(signature, secret) !== undefined)
+  if (fitting.length === 0) return `not ${provider.secretIs ?? 'a secret of this provider'}`
+  // Files end with one, and what people type into a form never does. Keys in PEM may.
+  if (/[\r\n]$/.test(secret) && !secret.includes('-----') && !isJsonObject(secret))
+    return 'a text that ends with a line break (.trim() takes it away)'
+  return undefined
+}
+
+/** What a receiver's secret lacks beside that, for an error message. */
+export function scopeProblem(provider: Provider, secret: string): string | undefined {
+  const scopes = signaturesOf(provider).flatMap((signature) =>
+    'secret' in signature && signature.secret?.scope !== undefined ? [signature.secret.scope] : [],
+  )
+  if (scopes.length === 0 || scopes.some((scope) => scope.test(secret))) return undefined
   return `not ${provider.secretIs ?? 'a secret of this provider'}`
 }
 
@@ -75,7 +89,7 @@ export function algorithmOf({ scheme, hash }: PublicKeySignature): PublicKeyAlgo
 
 /** The bytes that a scheme makes of a secret: of a public key its SPKI. Undefined when it is not of that format. */
 function secretBytes(signature: Signature, text: string): Uint8Array | undefined {
-  if (signature.scheme === 'jwt') return utf8(text)
+  if (signature.scheme === 'jwt') return isKeyText(signature, text) ? utf8(text) : undefined
   if (signature.scheme === 'token') {
     const token = tokenOf(signature, text)
     return token === '' || (signature.basic === true && !isBasic(token)) ? undefined : utf8(token)
@@ -94,6 +108,21 @@ export function tokenOf({ prefix = '', basic }: TokenSignature, secret: string):
   const token = secret.startsWith(prefix) ? secret.slice(prefix.length) : secret
   // No base64 holds a colon.
   return basic === true && token.includes(':') ? toBase64(utf8(token)) : token
+}
+
+// A public key is PEM or a JWK; where the key is looked up, or is shared, any text will do.
+function isKeyText({ algorithms, secretHolds = 'key' }: JwtSignature, text: string): boolean {
+  if (secretHolds !== 'key' || algorithms.some((name) => name.startsWith('HS'))) return true
+  return text.includes('-----BEGIN') || isJsonObject(text)
+}
+
+function isJsonObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
+  }
 }
 
 function isBasic(token: string): boolean {

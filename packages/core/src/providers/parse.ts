@@ -39,7 +39,7 @@ export interface ParseInput {
   readonly headers: HeaderMap
   readonly url: string
   readonly decoded: DecodedBody
-  /** Hex SHA-256 of the raw body. */
+  /** Of {@link coveredDigest}. */
   readonly digest: string
 }
 
@@ -67,10 +67,24 @@ export async function parseRequest(
 
 const batchPrefix = 'batch:sha256:'
 
+/** Hex SHA-256 of what the signature covers: the raw body, for the most part. */
+export async function coveredDigest(
+  { covers }: Pick<Provider, 'covers'>,
+  from: Readable,
+  body: Uint8Array,
+): Promise<string> {
+  const text = covers === undefined ? undefined : readText(covers, from)
+  return toHex(await backend.digest('SHA-256', text === undefined ? body : utf8(text)))
+}
+
 /** What the stored bytes of a delivery say; its id, event and endpoint are known from its record. */
 export async function parseStored(
   provider: Provider,
-  { headers, decoded, digest }: Omit<ParseInput, 'url'>,
+  {
+    headers,
+    decoded,
+    body,
+  }: Pick<ParseInput, 'headers' | 'decoded'> & { readonly body: Uint8Array },
 ): Promise<{
   readonly deliveryId: string | undefined
   readonly event: string | undefined
@@ -79,7 +93,9 @@ export async function parseStored(
 }> {
   const { payload } = decoded
   // The address is not stored: what stood in it is missing here, and must not take the rest with it.
-  const from: Readable = { headers, url: '', payload, bodyDigest: `sha256:${digest}` }
+  const known: Readable = { headers, url: '', payload }
+  const digest = await coveredDigest(provider, known, body)
+  const from: Readable = { ...known, bodyDigest: `sha256:${digest}` }
   const items = await readItems(provider, payload, digest)
   return {
     deliveryId:
@@ -159,8 +175,14 @@ function listItems(
   return list.map((element: unknown) => {
     const item = readPath(element, source.each ?? '')
     const from: Readable = { headers: {}, url: '', payload: item }
-    return { id: readText(source.id, from), event: readText(source.event, from), payload: item }
+    const texts = { id: readText(source.id, from), event: readText(source.event, from) }
+    return { ...texts, payload: item, identity: without(item, source.attempt) }
   })
+}
+
+function without(item: unknown, name: string | undefined): unknown {
+  if (name === undefined || typeof item !== 'object' || item === null) return item
+  return Object.fromEntries(Object.entries(item).filter(([key]) => key !== name))
 }
 
 /**

@@ -46,7 +46,7 @@ export type TextSource =
   | { readonly anyOf: readonly TextSource[] }
   /** All of them, joined; absent when one of them is. @default separator `:` */
   | { readonly join: readonly TextSource[]; readonly separator?: string }
-  /** `sha256:` and the hex digest of the raw body. */
+  /** `sha256:` and the hex digest of the raw body, or of what the signature covers of it. */
   | { readonly digest: 'body' }
   | TextReader
 
@@ -95,7 +95,7 @@ export interface Carrier {
   readonly prefix?: string
   /** A value without the prefix counts too, where it is the only one. @default false */
   readonly bare?: boolean
-  /** Between several sets in one header, each with a time and signatures of its own. */
+  /** Between several sets in one header, each with a time and signatures of its own: at most 20 in all. */
   readonly groups?: string
   /** The scheme is used only for requests of which this holds. Nothing of them is proved yet, so no `body`. */
   readonly when?: readonly Condition[]
@@ -113,8 +113,13 @@ export interface SecretFormat {
   readonly withoutPrefix?: 'same' | 'utf8' | 'refuse'
   /** The key is this hash of the bytes. */
   readonly derive?: HashName
-  /** What a secret looks like: another one is refused when the receiver is made. @default anything */
+  /** What a secret looks like: another one is refused. @default anything */
   readonly pattern?: RegExp
+  /**
+   * What a receiver's secret must hold beside that, so that nobody else's account is taken for the user's. `verify`
+   * leaves it to its caller.
+   */
+  readonly scope?: RegExp
 }
 
 export interface TimestampSource {
@@ -231,6 +236,10 @@ export interface FunctionSignature extends Carrier {
   readonly signsUrl?: boolean
   /** A public key that the sender names proves the request; a secret only narrows whose. @default false */
   readonly keyless?: boolean
+  /** It judges a time: the option `toleranceMs` says how old that may be. @default false */
+  readonly readsTime?: boolean
+  /** It asks the option `keys` for the sender's public key. @default false */
+  readonly asksKeys?: boolean
   readonly verify: SignatureFunction
 }
 
@@ -303,6 +312,8 @@ export type ItemSource =
       /** Sources whose `body` is a path into the item. */
       readonly id: TextSource
       readonly event: TextSource
+      /** A name in the item that numbers its attempts: no part of what an item without an id is known by. */
+      readonly attempt?: string
     }
   | ((payload: unknown) => readonly ItemParts[] | undefined)
 
@@ -363,6 +374,13 @@ export interface Provider {
   readonly formField?: string
   /** A form without {@link formField} is an object of its fields. @default true where there is no `formField` */
   readonly formFields?: boolean
+  /**
+   * The sender writes nothing but JSON. Set it where what stands beside the body in the signed content could be moved into
+   * the body: the rest is never JSON. @default false
+   */
+  readonly jsonOnly?: boolean
+  /** What the signature covers, where that is not the body: digested in its place. @default the body */
+  readonly covers?: TextSource
   /** The body may also be JSON texts, one a line, or one text alone: the payload is the list of them. @default false */
   readonly jsonLines?: boolean
   /** Several events in one request: one claim each. */

@@ -25,7 +25,7 @@ import type {
   VerifyCode,
 } from './provider.ts'
 import { splitValues } from './split.ts'
-import { checkTimestamp, timestampText } from './timestamp.ts'
+import { checkTimestamp, isWholeTime, timestampText } from './timestamp.ts'
 
 export interface VerifySettings {
   readonly keys?: KeySource | undefined
@@ -112,7 +112,7 @@ export async function verifySignature(
       ({ schemes }, secretIndex) =>
         schemes.flatMap((key) => (key.signature === signature ? [{ ...key, secretIndex }] : [])),
     )
-    if (keys.length === 0 && isKeyless(signature)) {
+    if (secrets === withoutSecret && isKeyless(signature)) {
       const result = await askFunction(signature, undefined, request, settings)
       if (result === 'valid') proof ??= { secretIndex: -1, signature }
       else problem = nearer(problem, result)
@@ -128,6 +128,9 @@ export async function verifySignature(
   }
   return proof ?? problem ?? 'signature_missing'
 }
+
+/** What is looked up where no secret was given at all. A function that found none gives another empty list. */
+export const withoutSecret: readonly SecretKey[] = Object.freeze([])
 
 /** Whether a public key that the sender names may prove the request, without a secret. */
 export function isKeyless(signature: Signature): boolean {
@@ -179,6 +182,12 @@ async function verifyOne(
     if (isRight) isProved = true
   }
   if (!isProved) return 'signature_mismatch'
+  if (
+    timestamp?.header !== undefined &&
+    typeof signature.content === 'string' &&
+    !isWholeTime(time, timestamp, signature.content)
+  )
+    return 'timestamp_invalid'
   // The time in a body is judged where the body is read.
   if (timestamp === undefined || timestamp.body !== undefined) return 'valid'
   const { toleranceMs } = settings

@@ -16,6 +16,25 @@ export function timestampText(
   return another === undefined ? time : undefined
 }
 
+/**
+ * Whether a time beside other signed text is the whole of it, and nothing of its neighbours: otherwise whoever has seen
+ * one request could move digits between the header and the body, and the rest would be another delivery.
+ */
+export function isWholeTime(
+  text: string | undefined,
+  { unit }: Pick<TimestampSource, 'unit'>,
+  content: string,
+): boolean {
+  const [before, after] = content.split('{timestamp}')
+  if (before === undefined || after === undefined) return true
+  if (text === undefined || readTime(text, unit) === undefined) return false
+  // What ends a time can be no part of it, but for a full stop and the fraction of a second.
+  const isOpen = /^[{.]/.test(after) || before.endsWith('}')
+  if (!isOpen || unit === 'http-date') return true
+  if (unit === 'iso') return /(Z|[+-]\d{2}:\d{2})$/.test(text)
+  return after.startsWith('.') || text.length === (unit === 's' ? 10 : 13)
+}
+
 /** Judges the time that the signature has proved. */
 export function checkTimestamp(
   source: TimestampSource,

@@ -1,5 +1,5 @@
 import { entry } from '../define.ts'
-import { verifySns } from '../functions/aws-sns.ts'
+import { snsContent, verifySns } from '../functions/aws-sns.ts'
 import type { Provider } from '../provider.ts'
 import { day } from './units.ts'
 
@@ -9,15 +9,18 @@ export const awsSns: Provider = /* @__PURE__ */ entry(() => ({
   title: 'AWS SNS',
   signature: {
     scheme: 'function',
-    secret: { pattern: /^arn:aws[a-z-]*:sns:|-----BEGIN / },
+    secret: { pattern: /^arn:aws[a-z-]*:sns:|-----BEGIN /, scope: /^arn:aws[a-z-]*:sns:/ },
+    readsTime: true,
+    asksKeys: true,
     verify: verifySns,
   },
   deliveryId: { body: 'MessageId' },
   event: { body: 'Type' },
+  covers: ({ payload }) => snsContent(payload),
   retriesByItself: true,
   retentionMs: day,
   secretIs:
-    "the topic's ARN, so that nobody else's topic is taken for it, or the certificate in PEM",
+    "the topic's ARN, so that nobody else's topic is taken for it (after a blank the certificate in PEM may follow)",
   sources: [
     { url: 'npm:sns-validator@0.3.5 index.js', asOf: '2026-12-01', facts: ['signature'] },
     {

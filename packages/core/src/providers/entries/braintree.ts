@@ -9,6 +9,7 @@ export const braintree: Provider = /* @__PURE__ */ entry(() => ({
   title: 'Braintree',
   signature: { scheme: 'function', verify: verifyBraintree },
   deliveryId: { digest: 'body' },
+  covers: { body: 'bt_payload' },
   event: { value: 'notification' },
   retriesByItself: true,
   retentionMs: 3 * day,

@@ -27,6 +27,7 @@ export const coinbaseCdp: Provider = /* @__PURE__ */ entry(() => ({
   event: {
     anyOf: [{ body: 'eventType' }, { body: 'event_type' }, { body: 'type' }, { value: 'event' }],
   },
+  jsonOnly: true,
   retriesByItself: true,
   retentionMs: 4 * day,
   secretIs: 'the secret of the subscription',

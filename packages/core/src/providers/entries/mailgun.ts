@@ -7,9 +7,10 @@ import { day } from './units.ts'
 export const mailgun: Provider = /* @__PURE__ */ entry(() => ({
   name: 'mailgun',
   title: 'Mailgun',
-  signature: { scheme: 'function', verify: verifyMailgun },
+  signature: { scheme: 'function', readsTime: true, verify: verifyMailgun },
   deliveryId: { anyOf: [{ body: 'event-data.id' }, { body: 'signature.token' }] },
   event: { body: 'event-data.event' },
+  covers: { join: [{ body: 'signature.timestamp' }, { body: 'signature.token' }] },
   success: { status: 200 },
   retriesByItself: true,
   retentionMs: day,

@@ -3,11 +3,19 @@ import { verifyPaypal } from '../functions/paypal.ts'
 import type { Provider } from '../provider.ts'
 import { day } from './units.ts'
 
-/** PayPal. The certificate that proves a message is fetched from paypal.com, once; `keys` finds it elsewhere. */
+/**
+ * PayPal signs no more of the body than its CRC-32, which other bodies have too: fetch what the event names before money
+ * moves. The certificate that proves a message is fetched from paypal.com, once; `keys` finds it elsewhere. */
 export const paypal: Provider = /* @__PURE__ */ entry(() => ({
   name: 'paypal',
   title: 'PayPal',
-  signature: { scheme: 'function', header: 'paypal-transmission-sig', verify: verifyPaypal },
+  signature: {
+    scheme: 'function',
+    header: 'paypal-transmission-sig',
+    readsTime: true,
+    asksKeys: true,
+    verify: verifyPaypal,
+  },
   deliveryId: { body: 'id' },
   event: { body: 'event_type' },
   retriesByItself: true,

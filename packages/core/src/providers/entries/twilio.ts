@@ -1,5 +1,5 @@
 import { entry } from '../define.ts'
-import { twilioContent } from '../functions/twilio.ts'
+import { twilioContent, twilioCovers } from '../functions/twilio.ts'
 import type { Provider } from '../provider.ts'
 import { day, second } from './units.ts'
 
@@ -52,6 +52,7 @@ export const twilio: Provider = /* @__PURE__ */ entry(() => ({
       { digest: 'body' },
     ],
   },
+  covers: twilioCovers,
   event: {
     anyOf: [
       { body: 'EventType' },

@@ -34,8 +34,8 @@ export function snsContent(message: unknown): string | undefined {
 }
 
 /**
- * The secret is the ARN of the topic, which anybody else's topic has not, or the certificate itself. Certificates are
- * taken from SNS's own hosts only.
+ * The secret is the ARN of the topic, which anybody else's topic has not, the certificate itself, or both. Certificates
+ * are taken from SNS's own hosts only.
  */
 export async function verifySns(input: SignatureInput): Promise<'valid' | VerifyCode> {
   const { request, secret, keys, toleranceMs } = input
@@ -48,21 +48,31 @@ export async function verifySns(input: SignatureInput): Promise<'valid' | Verify
   const content = snsContent(message)
   if ((version !== '1' && version !== '2') || content === undefined) return 'signature_mismatch'
   if (!isOwnAddress(certificateUrl)) return 'signature_mismatch'
-  const isPinned = secret?.text.includes('-----BEGIN') === true
-  if (!isPinned && secret !== undefined && fieldOf(message, 'TopicArn') !== secret.text)
-    return 'signature_mismatch'
+  const { topic, pem } = secretParts(secret?.text ?? '')
+  if (topic !== '' && fieldOf(message, 'TopicArn') !== topic) return 'signature_mismatch'
   const algorithm = version === '1' ? 'rsa-sha1' : 'rsa-sha256'
-  const key = isPinned
-    ? await pinnedKey(secret.text, algorithm)
-    : await certificateKey(certificateUrl, algorithm, keys)
+  const key =
+    pem === undefined
+      ? await certificateKey(certificateUrl, algorithm, keys)
+      : await pinnedKey(pem, algorithm)
   if (key === undefined) return 'key_unavailable'
   if (!(await backend.verify(algorithm, key, signature, utf8(content)))) return 'signature_mismatch'
   const time = fieldOf(message, 'Timestamp')
   return checkTimestamp({ unit: 'iso' }, time, { nowMs: request.nowMs, toleranceMs }) ?? 'valid'
 }
 
+function secretParts(secret: string): { readonly topic: string; readonly pem?: string } {
+  const at = secret.indexOf('-----BEGIN')
+  return at === -1
+    ? { topic: secret.trim() }
+    : { topic: secret.slice(0, at).trim(), pem: secret.slice(at) }
+}
+
+// A region, and nothing like one: sns.s3-us-west-2.amazonaws.com is a bucket that somebody may own.
 function isOwnAddress(url: string): boolean {
-  return /^https:\/\/sns\.[a-zA-Z0-9-]{3,}\.amazonaws\.com(\.cn)?\/[\w./-]+\.pem$/.test(url)
+  return /^https:\/\/sns\.[a-z]{2}(-[a-z]+){1,3}-\d{1,2}\.amazonaws\.com(\.cn)?\/[\w./-]+\.pem$/.test(
+    url,
+  )
 }
 
 async function pinnedKey(

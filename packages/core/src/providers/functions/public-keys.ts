@@ -7,8 +7,12 @@ import type { KeyRequest, KeySource } from '../provider.ts'
 const fetchTimeoutMs = 5000
 const longestPemBytes = 64 * 1024
 const mostCached = 100
+// Whoever names an address in an unsigned request makes this process ask it: not more often than that.
+const mostFetches = 30
+const perMs = 60_000
 
-const cached = new Map<string, Promise<string>>()
+const cached = new Map<string, Promise<Uint8Array>>()
+let fetches: readonly number[] = []
 
 /**
  * The public key of a certificate at an address that the caller has found to be the sender's; undefined when it
@@ -20,9 +24,8 @@ export async function certificateKey(
   keys: KeySource | undefined,
 ): Promise<PublicKey | undefined> {
   try {
-    const pem = keys === undefined ? await fetchOnce(url) : await askKeys(keys, { url })
-    const spki = typeof pem === 'string' ? spkiOfPem(pem) : undefined
-    return spki === undefined ? undefined : await backend.importPublicKey(algorithm, spki)
+    const spki = keys === undefined ? await fetchOnce(url) : spkiOf(await askKeys(keys, { url }))
+    return await backend.importPublicKey(algorithm, spki)
   } catch {
     return undefined
   }
@@ -32,10 +35,23 @@ async function askKeys(keys: KeySource, request: KeyRequest): Promise<unknown> {
   return keys(request)
 }
 
-function fetchOnce(url: string): Promise<string> {
+function spkiOf(pem: unknown): Uint8Array {
+  const spki = typeof pem === 'string' ? spkiOfPem(pem) : undefined
+  if (spki === undefined) throw new Error('That is no certificate and no public key in PEM.')
+  return spki
+}
+
+function fetchOnce(url: string): Promise<Uint8Array> {
   const known = cached.get(url)
   if (known !== undefined) return known
-  const fetching = fetchText(url)
+  const nowMs = performance.now()
+  fetches = [...fetches.filter((atMs) => atMs > nowMs - perMs), nowMs]
+  if (fetches.length > mostFetches) {
+    fetches = fetches.slice(0, mostFetches)
+    return Promise.reject(new Error('Too many addresses of certificates were named.'))
+  }
+  // What is no certificate is forgotten like one that could not be had.
+  const fetching = fetchText(url).then(spkiOf)
   const oldest = cached.size < mostCached ? undefined : cached.keys().next().value
   if (oldest !== undefined) cached.delete(oldest)
   cached.set(url, fetching)

@@ -2,9 +2,9 @@
 import { backend } from '#crypto'
 import { toHex, utf8 } from '../../crypto/bytes.ts'
 import { mediaType } from '../../headers.ts'
-import { sortedForm } from '../content.ts'
+import { pathOf, sortedFields, sortedForm } from '../content.ts'
 import { equalText, queryValue } from '../fields.ts'
-import type { ContentCandidates, SignedRequest } from '../provider.ts'
+import type { ContentCandidates, ReadableRequest, SignedRequest } from '../provider.ts'
 
 /**
  * The address and the sorted form; of any other body the address alone, whose query then has to hold the body's digest.
@@ -20,6 +20,23 @@ export async function twilioContent(request: SignedRequest): Promise<ContentCand
   const form = isForm ? sortedForm(body) : ''
   if (form === undefined) return []
   return addressesOf(url).map((address) => utf8(address + form))
+}
+
+/** Path and form as they are signed: another order, another writing of the same fields is the same request. */
+export function twilioCovers({ url, payload }: ReadableRequest): string | undefined {
+  // JSON is covered by its digest.
+  if (typeof payload !== 'object' || payload === null || url.includes('bodySHA256='))
+    return undefined
+  const fields = Object.entries(payload).map(([name, value]): readonly [string, unknown[]] => [
+    name,
+    [value].flat(),
+  ])
+  if (fields.some(([, values]) => values.some((value) => typeof value !== 'string')))
+    return undefined
+  return (
+    pathOf(url) +
+    sortedFields(fields.flatMap(([name, values]) => values.map((value) => [name, String(value)])))
+  )
 }
 
 function addressesOf(url: string): readonly string[] {
