@@ -16,14 +16,15 @@ export function decodeBody(
     formField,
     formFields = formField === undefined,
     jsonLines = false,
-  }: Pick<Provider, 'formField' | 'formFields' | 'jsonLines'>,
+    jsonOnly = false,
+  }: Pick<Provider, 'formField' | 'formFields' | 'jsonLines' | 'jsonOnly'>,
   body: Uint8Array,
 ): DecodedBody {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(body)
     const read = jsonLines ? listOf(text) : readJson(text)
     if (read !== undefined) return { payload: read.value, readable: true }
-    if (!isForm(text)) return unreadable
+    if (jsonOnly || !isForm(text)) return unreadable
     const form = new URLSearchParams(text)
     const json = formField === undefined ? null : form.get(formField)
     if (json !== null) return { payload: JSON.parse(json), readable: true }
