@@ -679,7 +679,7 @@ describe('a provider entry with a fault', () => {
 
 describe('options that would be a safety that is not there', () => {
   const base = { store: memoryStore(), handler: () => {} }
-  it.each([
+  it.each<readonly [options: object, message: RegExp]>([
     [{ provider: 'braintree', secret: 'a:b', toleranceMs: 1000 }, /"toleranceMs" has no meaning/],
     [{ provider: 'pusher', secret: 'a:b', toleranceMs: 1000 }, /"toleranceMs" has no meaning/],
     [{ provider: 'adyen', secret: 'aa', toleranceMs: 1000 }, /"toleranceMs" has no meaning/],

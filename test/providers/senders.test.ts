@@ -3,6 +3,7 @@ import {
   getProvider,
   memoryStore,
   type Provider,
+  providers,
   type Receipt,
   verify,
 } from '@webhook-inbox/core'
@@ -11,6 +12,9 @@ import { type SignRequestOptions, signRequest } from '@webhook-inbox/testkit'
 import { describe, expect, it } from 'vitest'
 import { credentialsOf } from './keys.ts'
 
+const jwtEntries = Object.values(jwtModule).filter(
+  (value): value is Provider => typeof value === 'object' && 'signature' in value,
+)
 const url = 'https://hooks.example.test/in'
 
 function entryOf(name: string): Provider {
@@ -91,8 +95,22 @@ const twice: readonly [string, string, Sending, Sending][] = [
   [
     'postmark',
     'a message that is opened again',
-    { body: '{"RecordType":"Open","MessageID":"m","ReceivedAt":"2026-12-01T00:00:00Z"}' },
-    { body: '{"RecordType":"Open","MessageID":"m","ReceivedAt":"2026-12-01T00:00:05Z"}' },
+    {
+      body: '{"RecordType":"Open","MessageID":"m","Recipient":"a@x.test","ReceivedAt":"2026-12-01T00:00:00Z"}',
+    },
+    {
+      body: '{"RecordType":"Open","MessageID":"m","Recipient":"a@x.test","ReceivedAt":"2026-12-01T00:00:05Z"}',
+    },
+  ],
+  [
+    'postmark',
+    'the recipients of one message',
+    {
+      body: '{"RecordType":"Delivery","MessageID":"m","Recipient":"a@x.test","DeliveredAt":"2026-12-01T00:00:00Z"}',
+    },
+    {
+      body: '{"RecordType":"Delivery","MessageID":"m","Recipient":"b@x.test","DeliveredAt":"2026-12-01T00:00:00Z"}',
+    },
   ],
   [
     'woocommerce',
@@ -138,7 +156,11 @@ describe('two events are not taken for one', () => {
     // No header may tell them apart: what these senders put there is not the event's.
     const given = (options: Sending) => ({
       ...options,
-      headers: { 'i-twilio-idempotency-token': '', ...options.headers },
+      headers: {
+        'i-twilio-idempotency-token': '',
+        'x-pm-webhook-trace-id': '',
+        ...options.headers,
+      },
     })
     for (const options of [first, second])
       expect(await send(given(options))).toMatchObject({ state: 'completed', status: 200 })
@@ -147,6 +169,83 @@ describe('two events are not taken for one', () => {
     // And a copy is still a copy.
     expect(await send(given(second))).toMatchObject({ state: 'completed' })
     expect(ran).toHaveLength(2)
+  })
+
+  it('GitLab before 17.4: webhooks that set off each other share its id', async () => {
+    const idOf = async (body: string): Promise<string> => {
+      const headers = { 'x-gitlab-token': 'a token', 'x-gitlab-event-uuid': 'same' }
+      const verified = await verify('gitlab', { headers, body: bytes(body), secret: 'a token' })
+      if (!verified.valid) throw new Error(verified.code)
+      return verified.delivery.id
+    }
+    const first = await idOf('{"object_kind":"push","after":"1"}')
+    expect(await idOf('{"object_kind":"push","after":"2"}')).not.toBe(first)
+    expect(await idOf('{"object_kind":"push","after":"1"}')).toBe(first)
+  })
+})
+
+describe('statuses after which a sender never tries again', () => {
+  const stopping = [...Object.values(providers), ...jwtEntries].filter(
+    ({ stopStatuses = [] }) => stopStatuses.length > 0,
+  )
+  it.each(stopping)('$name: no answer has one that another attempt could mend', async (entry) => {
+    const { secret, keys, privateKey } = credentialsOf(entry)
+    const credentials = {
+      ...(secret === undefined ? {} : { secret }),
+      ...(privateKey === undefined ? {} : { privateKey }),
+    }
+    const base = {
+      provider: entry,
+      publicUrl: url,
+      onError: () => {},
+      ...(secret === undefined ? {} : { secret }),
+      ...(keys === undefined ? {} : { keys }),
+    }
+    const gone = async (): Promise<never> => {
+      throw new Error('the store is gone')
+    }
+    const throwing = createReceiver({
+      ...base,
+      store: memoryStore(),
+      handler: () => {
+        throw new Error('down')
+      },
+    })
+    const storeless = createReceiver({
+      ...base,
+      store: { ...memoryStore(), claim: gone, abandon: gone },
+      handler: () => {},
+    })
+    const { headers, body } = await signRequest(entry, { ...credentials, url })
+    const request = { method: 'POST', url: '/in', headers, body: bytes(body) }
+    const old = await signRequest(entry, { ...credentials, url, at: new Date(0) })
+    const consumed = async () => ({ ok: false, code: 'ERR_BODY_CONSUMED' }) as const
+    const answers = [
+      await throwing.receive(request, undefined),
+      await storeless.receive(request, undefined),
+      await throwing.receive(
+        { ...request, headers: old.headers, body: bytes(old.body) },
+        undefined,
+      ),
+      await throwing.receive({ ...request, body: consumed }, undefined),
+      await throwing.receive({ ...request, headers: {}, body: bytes('{}') }, undefined),
+      await throwing.receive({ ...request, body: bytes(`${body} `) }, undefined),
+    ].map((receipt) => answerOf(receipt).status)
+    expect(answers.filter((status) => entry.stopStatuses?.includes(status))).toEqual([])
+    expect(answers[0]).toBe(entry.stopStatuses?.includes(500) ? 503 : 500)
+  })
+
+  it('a route’s own status is one of ours then', async () => {
+    const { secret = '' } = credentialsOf(entryOf('azure-devops'))
+    const receiver = createReceiver({ provider: 'azure-devops', secret, store: memoryStore() })
+    const { headers, body } = await signRequest('azure-devops', { secret })
+    const request = { method: 'POST', url: '/in', headers, body: bytes(body) }
+    const receipt = await receiver.receive(request, undefined)
+    if (receipt.status !== 'claimed') throw new Error(receipt.status)
+    expect(await receipt.settle({ status: 500 })).toMatchObject({
+      state: 'failed',
+      replace: { status: 503 },
+    })
   })
 })
 

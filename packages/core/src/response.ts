@@ -90,7 +90,7 @@ const defaultRetryAfterMs = 1000
 
 export function refusalAnswer(code: RefusalCode, provider?: RefusingProvider): Answer {
   const [usual, detail] = refusals[code]
-  // A wrong secret or clock can be mended here: the sender must not give up because of it.
+  // A wrong secret or clock, or a body that was read before, can be mended here: the sender must not give up because of it.
   const status =
     mendable.has(code) && provider?.stopStatuses?.includes(usual) === true ? 503 : usual
   const extra: Record<string, string> =
@@ -115,6 +115,7 @@ const mendable: ReadonlySet<RefusalCode> = new Set([
   'timestamp_missing',
   'timestamp_invalid',
   'timestamp_out_of_tolerance',
+  'ERR_BODY_CONSUMED',
 ])
 
 /** The header that ends the sender's retries. */

@@ -216,6 +216,9 @@ export function createRun<Webhook extends ClaimedDelivery>(
     // Items that are in hand elsewhere, or have failed on their own, must come again.
     if (decision === 'dead' && items?.unfinished() === true)
       return { state, replace: runProblemAnswer(503, 'items_unfinished', state) }
+    // A status after which this sender never tries again would lose what is to run again.
+    if (decision === 'retry' && state !== 'completed' && state !== 'dead' && isStop(end.status))
+      return { state, replace: runProblemAnswer(503, 'handler_failed', state) }
     const headers = state === 'dead' ? stopHeaders(provider) : undefined
     // A 2xx would end the sender's retries although the work is not done.
     if (end.status >= 400 || state === 'completed')
@@ -223,6 +226,10 @@ export function createRun<Webhook extends ClaimedDelivery>(
     return decision === 'dead'
       ? { state, replace: withHeaders(runProblemAnswer(422, 'handler_rejected', state), headers) }
       : { state, replace: runProblemAnswer(503, 'handler_failed', state) }
+  }
+
+  function isStop(status: number): boolean {
+    return provider.stopStatuses?.includes(status) === true
   }
 
   claim.onTimeout(() => {

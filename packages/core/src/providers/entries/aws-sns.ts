@@ -1,7 +1,7 @@
 import { entry } from '../define.ts'
 import { snsContent, verifySns } from '../functions/aws-sns.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { all4xx, day, second } from './units.ts'
 
 /** AWS SNS. A `SubscriptionConfirmation` reaches the handler, which decides whether to fetch its `SubscribeURL`. */
 export const awsSns: Provider = /* @__PURE__ */ entry(() => ({
@@ -17,8 +17,10 @@ export const awsSns: Provider = /* @__PURE__ */ entry(() => ({
   deliveryId: { body: 'MessageId' },
   event: { body: 'Type' },
   covers: ({ payload }) => snsContent(payload),
+  ackDeadlineMs: 15 * second,
   retriesByItself: true,
   retentionMs: day,
+  stopStatuses: all4xx,
   secretIs:
     "the topic's ARN, so that nobody else's topic is taken for it (after a blank the certificate in PEM may follow)",
   sources: [
@@ -31,8 +33,8 @@ export const awsSns: Provider = /* @__PURE__ */ entry(() => ({
     {
       url: 'https://docs.aws.amazon.com/sns/latest/dg/sns-message-delivery-retries.html',
       asOf: '2026-12-01',
-      facts: ['retries'],
+      facts: ['retries', 'ackDeadline', 'stop'],
     },
   ],
-  unconfirmed: ['ackDeadline: 15 s', 'maxBody: 256 KB', 'stop: a 4xx is not sent again'],
+  unconfirmed: ['maxBody: 256 KB'],
 }))

@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { all4xx, day, mebibyte } from './units.ts'
 
 /** Azure DevOps service hooks */
 export const azureDevops: Provider = /* @__PURE__ */ entry(() => ({
@@ -9,8 +9,11 @@ export const azureDevops: Provider = /* @__PURE__ */ entry(() => ({
   signature: { scheme: 'token', header: 'authorization', prefix: 'Basic ', basic: true },
   deliveryId: { body: 'id' },
   event: { body: 'eventType' },
+  maxBodyBytes: 2 * mebibyte,
   retriesByItself: true,
   retentionMs: 2 * day,
+  // It repeats nothing but 408, 502, 503 and 504.
+  stopStatuses: [...all4xx, 429, 500],
   secretIs: 'user:password of its Basic authentication',
   sources: [
     {
@@ -18,6 +21,10 @@ export const azureDevops: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature', 'deliveryId', 'event'],
     },
+    {
+      url: 'https://learn.microsoft.com/en-us/azure/devops/service-hooks/troubleshoot',
+      asOf: '2026-12-01',
+      facts: ['retries', 'stop', 'maxBody'],
+    },
   ],
-  unconfirmed: ['retries: a few'],
 }))

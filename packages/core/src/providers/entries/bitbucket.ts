@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day, mebibyte } from './units.ts'
+import { all4xx, day, mebibyte, second } from './units.ts'
 
 /** Bitbucket Cloud. What is larger than 256 KB it does not send. */
 export const bitbucket: Provider = /* @__PURE__ */ entry(() => ({
@@ -17,8 +17,10 @@ export const bitbucket: Provider = /* @__PURE__ */ entry(() => ({
   deliveryId: { header: 'x-request-uuid' },
   event: { header: 'x-event-key' },
   maxBodyBytes: mebibyte,
+  ackDeadlineMs: 10 * second,
   retriesByItself: true,
   retentionMs: 3 * day,
+  stopStatuses: all4xx,
   retryNumber: { header: 'x-attempt-number' },
   sources: [
     {
@@ -31,6 +33,10 @@ export const bitbucket: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['deliveryId', 'event', 'maxBody'],
     },
+    {
+      url: 'https://support.atlassian.com/bitbucket-cloud/docs/troubleshoot-webhooks/',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline', 'retries', 'stop', 'maxBody'],
+    },
   ],
-  unconfirmed: ['ackDeadline: 10 s', 'retries: two more'],
 }))

@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { day, second } from './units.ts'
 
 /** Dropbox */
 export const dropbox: Provider = /* @__PURE__ */ entry(() => ({
@@ -30,6 +30,8 @@ export const dropbox: Provider = /* @__PURE__ */ entry(() => ({
       },
     },
   ],
+  success: { status: 200 },
+  ackDeadlineMs: 10 * second,
   retriesByItself: true,
   retentionMs: day,
   secretIs: 'the app secret',
@@ -44,6 +46,10 @@ export const dropbox: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['deliveryId', 'event', 'handshakes'],
     },
+    {
+      url: 'https://www.dropbox.com/developers/reference/webhooks',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline', 'retries', 'success'],
+    },
   ],
-  unconfirmed: ['ackDeadline: 10 s', 'retries: about 10 minutes'],
 }))

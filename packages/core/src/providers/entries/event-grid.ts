@@ -43,7 +43,7 @@ export const eventGrid: Provider = /* @__PURE__ */ entry(() => ({
   retriesByItself: true,
   retentionMs: 2 * day,
   retryNumber: { header: 'aeg-delivery-count' },
-  stopStatuses: [400, 403, 404, 413],
+  stopStatuses: [400, 401, 403, 404, 413],
   secretIs: 'the value of ?token= in the address of the subscription',
   sources: [
     {

@@ -1,7 +1,7 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
 import { standardV1 } from './standard-signatures.ts'
-import { day, second } from './units.ts'
+import { day, mebibyte, second } from './units.ts'
 
 /** GitLab, by its signing token or the older secret token, which covers no byte of the body. */
 export const gitlab: Provider = /* @__PURE__ */ entry(() => ({
@@ -15,7 +15,8 @@ export const gitlab: Provider = /* @__PURE__ */ entry(() => ({
     anyOf: [
       { header: 'idempotency-key' },
       { header: 'webhook-id' },
-      { header: 'x-gitlab-event-uuid' },
+      // Before 17.4 there is no more than this, and webhooks that set off each other share it.
+      { join: [{ header: 'x-gitlab-event-uuid' }, { digest: 'body' }] },
     ],
   },
   event: {
@@ -26,6 +27,7 @@ export const gitlab: Provider = /* @__PURE__ */ entry(() => ({
       { value: 'event' },
     ],
   },
+  maxBodyBytes: 25 * mebibyte,
   ackDeadlineMs: 10 * second,
   retriesByItself: true,
   retentionMs: 7 * day,
@@ -34,7 +36,7 @@ export const gitlab: Provider = /* @__PURE__ */ entry(() => ({
     {
       url: 'https://docs.gitlab.com/user/project/integrations/webhooks/',
       asOf: '2026-12-01',
-      facts: ['signature', 'deliveryId', 'event'],
+      facts: ['signature', 'deliveryId', 'event', 'redelivery'],
     },
     {
       url: 'https://gitlab.com/gitlab-org/gitlab/-/issues/356867',
@@ -42,11 +44,14 @@ export const gitlab: Provider = /* @__PURE__ */ entry(() => ({
       facts: ['ackDeadline'],
     },
     { url: 'npm:standardwebhooks@1.1.1 dist/index.js', asOf: '2026-12-01', facts: ['signature'] },
+    {
+      url: 'https://docs.gitlab.com/administration/instance_limits/',
+      asOf: '2026-12-01',
+      facts: ['maxBody'],
+    },
   ],
   unconfirmed: [
     'retries: on failure, with the same key',
-    'redelivery: from its pages',
-    'maxBody: 25 MB',
     'stop: four consecutive failures pause a webhook, forty end it',
   ],
 }))

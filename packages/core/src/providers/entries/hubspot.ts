@@ -56,6 +56,7 @@ export const hubspot: Provider = /* @__PURE__ */ entry(() => ({
     attempt: 'attemptNumber',
   },
   jsonOnly: true,
+  ackDeadlineMs: 5 * second,
   retriesByItself: true,
   retentionMs: 3 * day,
   secretIs: "the app's client secret",
@@ -70,12 +71,15 @@ export const hubspot: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature'],
     },
+    {
+      url: 'https://developers.hubspot.com/docs/api-reference/error-handling',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline', 'retries'],
+    },
   ],
   unconfirmed: [
     'signature: which characters of the address are decoded',
     'deliveryId: eventId, subscriptionId, portalId and occurredAt of each item',
     'event: subscriptionType',
-    'ackDeadline: 5 s',
-    'retries: 10 over 24 hours',
   ],
 }))

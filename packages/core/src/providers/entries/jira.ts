@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { all4xx, day } from './units.ts'
 
 /** Jira Cloud webhooks with a secret. Connect apps get a JWT instead. */
 export const jira: Provider = /* @__PURE__ */ entry(() => ({
@@ -18,6 +18,7 @@ export const jira: Provider = /* @__PURE__ */ entry(() => ({
   event: { body: 'webhookEvent' },
   retriesByItself: true,
   retentionMs: 2 * day,
+  stopStatuses: all4xx,
   retryNumber: { header: 'x-atlassian-webhook-retry' },
   sources: [
     {
@@ -29,6 +30,11 @@ export const jira: Provider = /* @__PURE__ */ entry(() => ({
       url: 'https://developer.atlassian.com/cloud/jira/platform/webhooks/',
       asOf: '2026-12-01',
       facts: ['event', 'retries'],
+    },
+    {
+      url: 'https://community.developer.atlassian.com/t/new-jira-cloud-webhook-retry-policy/30554',
+      asOf: '2026-12-01',
+      facts: ['retries', 'stop'],
     },
   ],
   unconfirmed: ['maxBody: 25 MB'],

@@ -54,11 +54,14 @@ export const metaWhatsapp: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['event'],
     },
+    {
+      url: 'https://developers.facebook.com/documentation/business-messaging/whatsapp/webhooks/overview',
+      asOf: '2026-12-01',
+      facts: ['success', 'maxBody', 'retries'],
+    },
   ],
   unconfirmed: [
-    'success: 200 OK, or any 2xx; 200 is both',
-    'maxBody: 3 MB',
-    'retries: WhatsApp up to 7 days, others about 36 hours',
+    'retries: other products than WhatsApp about 36 hours',
     'deliveryId: of messages and statuses theirs; of the rest a digest with the id and time of the entry',
   ],
 }))

@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { all4xx, day, second } from './units.ts'
 
 /** PagerDuty */
 export const pagerduty: Provider = /* @__PURE__ */ entry(() => ({
@@ -18,8 +18,10 @@ export const pagerduty: Provider = /* @__PURE__ */ entry(() => ({
   deliveryId: { anyOf: [{ body: 'event.id' }, { header: 'x-webhook-id' }] },
   event: { body: 'event.event_type' },
   pingEvents: ['pagey.ping'],
+  ackDeadlineMs: 5 * second,
   retriesByItself: true,
   retentionMs: 4 * day,
+  stopStatuses: all4xx,
   secretIs: 'the secret of the subscription',
   sources: [
     {
@@ -32,6 +34,10 @@ export const pagerduty: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['event'],
     },
+    {
+      url: 'https://developer.pagerduty.com/docs/webhooks-behavior',
+      asOf: '2026-12-01',
+      facts: ['ackDeadline', 'retries', 'stop'],
+    },
   ],
-  unconfirmed: ['ackDeadline: 5 s', 'retries: up to 48 hours'],
 }))

@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day } from './units.ts'
+import { all4xx, day } from './units.ts'
 
 /** Postmark signs nothing: Basic authentication in the address is all there is. */
 export const postmark: Provider = /* @__PURE__ */ entry(() => ({
@@ -9,11 +9,23 @@ export const postmark: Provider = /* @__PURE__ */ entry(() => ({
   signature: { scheme: 'token', header: 'authorization', prefix: 'Basic ', basic: true },
   deliveryId: {
     anyOf: [
-      // A message is opened several times.
-      { join: [{ body: 'MessageID' }, { body: 'RecordType' }, { body: 'ReceivedAt' }] },
-      { join: [{ body: 'MessageID' }, { body: 'RecordType' }, { body: 'DeliveredAt' }] },
-      { join: [{ body: 'MessageID' }, { body: 'RecordType' }, { body: 'BouncedAt' }] },
-      { join: [{ body: 'MessageID' }, { body: 'RecordType' }, { body: 'ChangedAt' }] },
+      { header: 'x-pm-webhook-trace-id' },
+      {
+        join: [
+          { body: 'MessageID' },
+          { body: 'RecordType' },
+          // One message has several recipients, and each opens it several times.
+          { anyOf: [{ body: 'Recipient' }, { body: 'Email' }] },
+          {
+            anyOf: [
+              { body: 'ReceivedAt' },
+              { body: 'DeliveredAt' },
+              { body: 'BouncedAt' },
+              { body: 'ChangedAt' },
+            ],
+          },
+        ],
+      },
       { digest: 'body' },
     ],
   },
@@ -21,7 +33,8 @@ export const postmark: Provider = /* @__PURE__ */ entry(() => ({
   success: { status: 200 },
   retriesByItself: true,
   retentionMs: 2 * day,
-  stopStatuses: [403],
+  // Since August 2026 of outbound webhooks; of inbound ones 403 alone.
+  stopStatuses: all4xx,
   secretIs: 'user:password of its Basic authentication',
   sources: [
     {
@@ -49,6 +62,10 @@ export const postmark: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['retries', 'stop', 'success'],
     },
+    {
+      url: 'https://github.com/ActiveCampaign/postmark-skills/pull/6',
+      asOf: '2026-12-01',
+      facts: ['deliveryId', 'retries', 'stop'],
+    },
   ],
-  unconfirmed: ['deliveryId: DeliveredAt'],
 }))

@@ -16,7 +16,8 @@ export const razorpay: Provider = /* @__PURE__ */ entry(() => ({
   deliveryId: { header: 'x-razorpay-event-id' },
   event: { body: 'event' },
   retriesByItself: true,
-  retentionMs: 3 * day,
+  // Events can be asked for again for fifteen days.
+  retentionMs: 16 * day,
   secretIs: 'the secret of the webhook',
   sources: [
     {
@@ -33,6 +34,11 @@ export const razorpay: Provider = /* @__PURE__ */ entry(() => ({
       url: 'https://razorpay.com/docs/webhooks/best-practices',
       asOf: '2026-12-01',
       facts: ['retries'],
+    },
+    {
+      url: 'https://razorpay.com/docs/webhooks/faqs/',
+      asOf: '2026-12-01',
+      facts: ['redelivery'],
     },
   ],
   unconfirmed: ['ackDeadline: 5 s'],

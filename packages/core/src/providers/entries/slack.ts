@@ -68,6 +68,10 @@ export const slack: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['handshakes'],
     },
+    {
+      url: 'https://docs.slack.dev/apis/events-api',
+      asOf: '2026-12-01',
+      facts: ['redelivery'],
+    },
   ],
-  unconfirmed: ['redelivery: hourly delayed events for 24 hours, optional'],
 }))

@@ -35,6 +35,10 @@ export const stripe: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['deliveryId', 'event', 'retries', 'redelivery'],
     },
+    {
+      url: 'https://docs.stripe.com/webhooks',
+      asOf: '2026-12-01',
+      facts: ['redelivery'],
+    },
   ],
-  unconfirmed: ['redelivery: the dashboard resends for 15 days, the command line tool for 30'],
 }))

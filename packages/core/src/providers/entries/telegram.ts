@@ -29,6 +29,10 @@ export const telegram: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature', 'deliveryId', 'retries'],
     },
+    {
+      url: 'https://core.telegram.org/bots/api',
+      asOf: '2026-12-01',
+      facts: ['redelivery'],
+    },
   ],
-  unconfirmed: ['redelivery: an update is kept for 24 hours'],
 }))

@@ -80,12 +80,11 @@ export const twilio: Provider = /* @__PURE__ */ entry(() => ({
     {
       url: 'https://www.twilio.com/docs/usage/webhooks/webhooks-connection-overrides',
       asOf: '2026-12-01',
-      facts: ['ackDeadline'],
+      facts: ['ackDeadline', 'retries'],
     },
   ],
   unconfirmed: [
     'deliveryId: without that header the SID and the status',
     'event: SmsStatus, CallStatus or EventType',
-    'retries: one after a failed connection, up to five by overrides in the address',
   ],
 }))

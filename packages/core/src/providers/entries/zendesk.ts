@@ -1,6 +1,6 @@
 import { entry } from '../define.ts'
 import type { Provider } from '../provider.ts'
-import { day, second } from './units.ts'
+import { all4xx, day, second } from './units.ts'
 
 /** Zendesk */
 export const zendesk: Provider = /* @__PURE__ */ entry(() => ({
@@ -22,6 +22,8 @@ export const zendesk: Provider = /* @__PURE__ */ entry(() => ({
   event: { anyOf: [{ body: 'type' }, { value: 'event' }] },
   retriesByItself: true,
   retentionMs: day,
+  // It repeats 409, and 429 and 503 with a short Retry-After.
+  stopStatuses: [...all4xx, 500],
   secretIs: 'the signing secret of the webhook',
   sources: [
     {
@@ -34,11 +36,15 @@ export const zendesk: Provider = /* @__PURE__ */ entry(() => ({
       asOf: '2026-12-01',
       facts: ['signature', 'event'],
     },
+    {
+      url: 'https://developer.zendesk.com/api-reference/webhooks/introduction',
+      asOf: '2026-12-01',
+      facts: ['retries', 'stop'],
+    },
   ],
   unconfirmed: [
-    'ackDeadline: 12 s',
+    'ackDeadline: 10 to 12 s',
     'maxBody: 256 KB',
-    'retries: by the status',
     'signature: no tolerance is stated; 300 s are ours',
   ],
 }))
