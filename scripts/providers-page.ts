@@ -72,7 +72,11 @@ export function providersPage(): string {
 const decisions: readonly string[] = [
   '**Time, both ways.** A signature that is too far ahead is refused as one that is too old. The libraries of Stripe, Slack, WorkOS, HubSpot, Mux, Paddle and Contentful take any time ahead of their clock; that of Replicate judges no time at all, and is held to the standard here. The library of Box refuses one that is a second ahead, which two clocks may be: ten minutes either way are taken.',
   '**Paddle** takes no signature older than five seconds, as its library has it. Retries are signed anew; `toleranceMs` widens it.',
-  '**Numbers are digits.** `123abc` is no time.',
+  '**Numbers are digits.** `123abc` is no time, and where a time stands beside other signed text it is the whole of it: no digit of it can be moved into the body.',
+  '**The content type** is signed by nobody and tells nothing: bytes that are JSON are JSON, the rest may be a form.',
+  '**HubSpot** and Coinbase: what is no JSON is refused, so that nothing of the address or of a header can be moved into the body, and no plain hash be lengthened.',
+  '**Adyen:** of the signed fields only `merchantReference` may hold a colon, and each is a text: the colon is all that stands between them.',
+  '**SNS:** a receiver wants the ARN of the topic; `verify` takes the certificate alone and leaves the topic to its caller. Certificates come from the hosts of its regions.',
   '**One writing of a signature.** Base64 has its padding and the usual alphabet, hex is in small letters (of Notion and Discord also in capitals, as their libraries have it), nothing follows. Some libraries take other texts for the same bytes.',
   '**Bytes as they came.** What is no UTF-8 is judged as it is, and a byte order mark is part of it. Libraries that take text cannot tell; those of WorkOS, Zoom and Adyen parse the body and write it again.',
   '**A header that stands there twice** with two times in it proves nothing.',

@@ -28,7 +28,7 @@ export interface ParsedRequest {
   /** From the provider's endpoint header; undefined when the request or the entry has none. */
   readonly endpoint: string | undefined
   readonly payload: unknown
-  /** False when the bytes are not what the content type says; `payload` is then undefined. */
+  /** False when the bytes are nothing that the sender writes; `payload` is then undefined. */
   readonly readable: boolean
   /** The events of a request that holds several, each id once; undefined when it is one event. */
   readonly items: readonly ParsedItem[] | undefined
