@@ -6,6 +6,7 @@ import {
   createWorker,
   getProvider,
   type Inbox,
+  PermanentError,
   type Receipt,
 } from '@webhook-inbox/core'
 import { signRequest } from '@webhook-inbox/testkit'
@@ -111,6 +112,40 @@ describe.each(kinds)('on %s', (kind) => {
     await Promise.all(workers.map((worker) => worker.stop()))
     expect([...runs.keys()].sort()).toEqual([...ids].sort())
     expect([...runs.values()].every((count) => count === 1)).toBe(true)
+    for (const place of places) await place.close()
+  })
+
+  it('a stored request that is dead runs again as a whole, and one that is given up alone by itself', async () => {
+    const { places, inboxes } = await twoPlaces()
+    const [inbox] = inboxes
+    if (inbox === undefined) throw new Error('no inbox')
+    const receiver = createReceiver({ provider: 'sendgrid', secret, inbox, queue: true })
+    const seen: string[][] = []
+    let say: 'throw' | 'give up' | 'done' = 'throw'
+    const worker = createWorker({
+      inbox,
+      onError: () => {},
+      handler: async ({ items = [] }) => {
+        seen.push(items.map(({ id }) => id))
+        if (say === 'throw') throw new PermanentError('a fault of ours')
+        if (say === 'give up') await items[1]?.fail(new Error('bad'), { retryable: false })
+      },
+    })
+    const dead = async (): Promise<number> => (await inbox.stats()).states.dead
+    await receiver.receive(await requestOf(['a', 'b', 'c']), undefined)
+    await worker.drain()
+    expect(await dead()).toBe(1)
+    say = 'give up'
+    expect(await inbox.retryAll()).toMatchObject({ pending: 1, needs_redelivery: 0 })
+    await worker.drain()
+    expect(await dead()).toBe(1)
+    say = 'done'
+    expect(await inbox.retryAll()).toMatchObject({ pending: 1, needs_redelivery: 0 })
+    await worker.drain()
+    expect(seen).toEqual([['a', 'b', 'c'], ['a', 'b', 'c'], ['b']])
+    const { states } = await inbox.stats()
+    expect(states).toMatchObject({ pending: 0, processing: 0, failed: 0, dead: 0 })
+    await worker.stop()
     for (const place of places) await place.close()
   })
 
