@@ -105,6 +105,41 @@ describe('the content type, which nobody signs', () => {
     expect(seen.map(({ items }) => items)).toEqual([['A']])
   })
 
+  it.each([
+    ['a=b', { a: 'b' }],
+    ['data[id]=1&data[id]=2', { 'data[id]': ['1', '2'] }],
+    ['text=a+b%26c&empty=', { text: 'a b&c', empty: '' }],
+    ['payload={"a":1}\n', { payload: '{"a":1}\n' }],
+    ['__proto__=1&a=2', JSON.parse('{"__proto__":"1","a":"2"}')],
+    ['{"cut":"a=b', undefined],
+    ['[1,', undefined],
+    ['<a b="c=d"/>', undefined],
+    ['one = two', undefined],
+    ['hello world', undefined],
+    ['=b', undefined],
+    ['', undefined],
+  ])('%s is read for what it is', async (body, payload) => {
+    const acme = defineProvider({
+      name: 'acme',
+      signature: {
+        scheme: 'hmac',
+        hash: 'SHA-256',
+        encoding: 'hex',
+        header: 'acme-signature',
+        content: '{body}',
+      },
+      deliveryId: { digest: 'body' },
+      event: { value: 'event' },
+      retriesByItself: true,
+      retentionMs: 86_400_000,
+    })
+    for (const type of [form, json, {}]) {
+      const headers = { ...type, 'acme-signature': hmac('s', body) }
+      const verified = await verify(acme, { headers, body: bytes(body), secret: 's' })
+      expect(verified).toMatchObject({ valid: true, delivery: { payload } })
+    }
+  })
+
   it('Slack: a form stays a form', async () => {
     const { send, seen } = site('slack', 'sl')
     const body = 'command=%2Fdeploy&text=now&trigger_id=T1'

@@ -56,7 +56,7 @@ function listOf(text: string): { readonly value: readonly unknown[] } | undefine
 
 // A form begins with a name and has no blanks; JSON that was cut off, XML and prose are none.
 function isForm(text: string): boolean {
-  return /^[^\s=&{[<"]+=\S*$/.test(text)
+  return /^[^\s=&{[<"][^\s=&]*=\S*\s*$/.test(text)
 }
 
 // A name that stands there twice has a list of values.
