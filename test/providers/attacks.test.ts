@@ -570,7 +570,7 @@ describe('a provider entry with a fault', () => {
     [
       'a scheme with a misspelt field',
       signature({ prefx: 'v1=' }),
-      /"signature.prefx" must be left out/,
+      /"signature.prefx" must be left out.*did you mean "prefix"\?$/,
     ],
     ['a condition that is none', signature({ when: [null] }), /"signature.when"/],
     ['a condition that is a text', signature({ when: ['x-foo'] }), /"signature.when"/],

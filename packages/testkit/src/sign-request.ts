@@ -1,10 +1,10 @@
 import {
   type FieldSource,
-  getProvider,
   type IdSource,
   optionError,
   type Provider,
   type ProviderName,
+  providerOf,
   type Signature,
   type SignMessage,
   signatureHeaders,
@@ -67,8 +67,7 @@ export interface SignedRequest<Body extends string | Uint8Array = string> {
  * await app.request('/webhooks/github', request)
  * await supertest(app).post('/webhooks/github').set(request.headers).send(request.body)
  *
- * @throws TypeError for an unknown provider
- * @throws WebhookInboxError `ERR_OPTION` for a blank secret, or a key or an address that is missing
+ * @throws WebhookInboxError `ERR_OPTION` for an unknown provider, with the nearest name, a blank secret, or a key or an address that is missing
  */
 export async function signRequest<Bytes extends Uint8Array>(
   provider: ProviderName | Provider,
@@ -82,8 +81,7 @@ export async function signRequest(
   provider: ProviderName | Provider,
   options: SignRequestOptions,
 ): Promise<SignedRequest<string | Uint8Array>> {
-  const entry = typeof provider === 'string' ? getProvider(provider) : provider
-  if (entry === undefined) throw new TypeError(`signRequest: unknown provider "${provider}".`)
+  const entry = providerOf(provider)
   const { secret, privateKey, event = 'test', endpoint, at = new Date(), url = '', kid } = options
   const deliveryId = options.deliveryId ?? crypto.randomUUID()
   if (options.form === true && entry.formField === undefined && !sendsForms.has(entry.name))
@@ -93,6 +91,11 @@ export async function signRequest(
   const signature = [entry.signature].flat()[options.scheme ?? 0]
   if (signature === undefined)
     throw optionError(`signRequest: ${entry.name} has no scheme ${options.scheme}.`)
+  if (privateKey === undefined && keyPairs.has(signature.scheme)) {
+    throw optionError(
+      `signRequest: ${entry.name} signs with a key pair. Pass privateKey (PKCS #8 in PEM), and give the receiver the public one as its secret.`,
+    )
+  }
   const isMade = signing !== undefined && (signature.scheme === 'function' || isReadOf(signature))
   const draft: Draft = { headers: {}, payload: copyOf(options.payload) ?? emptyPayload(entry) }
   if (options.body === undefined) {
@@ -150,6 +153,8 @@ interface Draft {
   readonly headers: Record<string, string>
   readonly payload: unknown
 }
+
+const keyPairs: ReadonlySet<string> = new Set(['ed25519', 'ecdsa-p256', 'rsa'])
 
 // By the providers that post fields, not JSON.
 const sendsForms: ReadonlySet<string> = new Set(['twilio', 'braintree'])

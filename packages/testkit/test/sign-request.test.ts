@@ -108,7 +108,12 @@ describe('signRequest', () => {
 
   it('refuses an unknown provider and a blank secret', async () => {
     // @ts-expect-error the name is not in the catalogue
-    await expect(signRequest('githib', { secret, event: 'push' })).rejects.toThrow('githib')
+    await expect(signRequest('githib', { secret, event: 'push' })).rejects.toThrow(
+      /"githib". Did you mean "github"/,
+    )
+    // @ts-expect-error its entry has to be imported
+    await expect(signRequest('plaid', { secret })).rejects.toThrow('@webhook-inbox/core/jwt')
+    await expect(signRequest('discord', { secret })).rejects.toThrow(/key pair. Pass privateKey/)
     await expect(signRequest('github', { secret: '', event: 'push' })).rejects.toMatchObject({
       code: 'ERR_OPTION',
     })

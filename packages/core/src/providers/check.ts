@@ -1,4 +1,4 @@
-import { optionError } from '../errors.ts'
+import { nearest, optionError } from '../errors.ts'
 import { placeholdersOf } from './content.ts'
 import type { Provider } from './provider.ts'
 
@@ -94,11 +94,16 @@ function checkObject(value: unknown, path: string, rules: readonly Rule[], entry
   for (const [field, isRight, rule] of rules) {
     if (!isRight(at(value, field))) fail(entry, (path + field).replace(/\.$/, ''), rule)
   }
-  const known = new Set(rules.map(([field]) => field))
+  const known = [...new Set(rules.map(([field]) => field))].filter((field) => field !== '')
   for (const name of Object.keys(value)) {
-    if (known.has(name)) continue
-    const names = [...known].filter((field) => field !== '').join(', ')
-    fail(entry, path + name, `left out: there is no such field beside ${names}`)
+    if (known.includes(name)) continue
+    const near = nearest(name, known)
+    const meant = near === undefined ? '' : `, did you mean "${near}"?`
+    fail(
+      entry,
+      path + name,
+      `left out: there is no such field${meant || `; known are ${known.join(', ')}`}`,
+    )
   }
 }
 
@@ -115,7 +120,7 @@ function checkPart(
 
 function fail(entry: object, field: string, rule: string): never {
   throw optionError(
-    `The provider entry ${JSON.stringify(at(entry, 'name')) ?? ''}: "${field}" must be ${rule}.`,
+    `The provider entry ${JSON.stringify(at(entry, 'name')) ?? ''}: "${field}" must be ${rule}${rule.endsWith('?') ? '' : '.'}`,
   )
 }
 
