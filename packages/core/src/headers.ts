@@ -32,8 +32,3 @@ function hasForEach(
 ): input is { forEach(callback: (value: string, name: string) => void): void } {
   return 'forEach' in input && typeof input.forEach === 'function'
 }
-
-/** The media type of a content-type header: lower case, without parameters. */
-export function mediaType(headers: HeaderMap): string | undefined {
-  return headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() || undefined
-}

@@ -37,7 +37,7 @@ export {
 } from './fetch.ts'
 export type { GitHubDelivery, GitHubEvent, GitHubPayloads } from './github-delivery.ts'
 export type { HandlerEntry, WebhookNamed, WorkerContext, WorkerHandler } from './handlers.ts'
-export { type HeadersInput, mediaType, toHeaderMap } from './headers.ts'
+export { type HeadersInput, toHeaderMap } from './headers.ts'
 export {
   createInbox,
   type Inbox,

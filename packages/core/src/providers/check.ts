@@ -95,7 +95,7 @@ function checkObject(value: unknown, path: string, rules: readonly Rule[], entry
     if (!isRight(at(value, field))) fail(entry, (path + field).replace(/\.$/, ''), rule)
   }
   const known = [...new Set(rules.map(([field]) => field))].filter((field) => field !== '')
-  for (const name of Object.keys(value)) {
+  for (const name of namesOf(value)) {
     if (known.includes(name)) continue
     const near = nearest(name, known)
     const meant = near === undefined ? '' : `, did you mean "${near}"?`
@@ -142,7 +142,6 @@ const entryRules: readonly Rule[] = [
   ['deliveryId', isIdSource, `${source}, or { dedup: 'none' }`],
   ['event', isSource, source],
   ['covers', optional(isSource), source],
-  ['jsonOnly', optional(isBoolean), 'true or false'],
   ['action', optional(isSource), source],
   ['endpoint', optional(isObject), '{ header, pattern }'],
   ['formField', optional(isText), 'the name of a form field'],
@@ -176,7 +175,7 @@ const entryRules: readonly Rule[] = [
     `[${lowerCaseHeader}, its value]`,
   ],
   ['secretIs', optional(isText), 'a text'],
-  ['sources', optional(Array.isArray), 'a list of { url, readAt }'],
+  ['sources', optional(Array.isArray), 'a list of { url, asOf }'],
   ['unconfirmed', optional(isTextList), 'a list of texts'],
 ]
 
@@ -192,10 +191,10 @@ const schemeRules: readonly Rule[] = [
     `${lowerCaseHeader}, or a list of them`,
   ],
   ['query', optional(isText), 'the name of a query parameter'],
-  ['separator', optional((value) => matches(value, /./)), 'a text that is not empty'],
+  ['separator', optional(isFilled), 'a text that is not empty'],
   ['prefix', optional(isText), 'a text, or left out when there is none'],
   ['bare', optional(isBoolean), 'true or false'],
-  ['groups', optional((value) => matches(value, /./)), 'a text that is not empty'],
+  ['groups', optional(isFilled), 'a text that is not empty'],
   [
     'when',
     optional(
@@ -206,6 +205,11 @@ const schemeRules: readonly Rule[] = [
     `a list of conditions on a header or the query: ${condition}; nothing of the body is proved yet`,
   ],
   ['deliveryId', optional(isSource), source],
+  [
+    'bodyIs',
+    optional((value) => typeof value === 'function' || value === 'json' || value === 'form'),
+    "'json', 'form' or a function that tells which",
+  ],
 ]
 
 const encodings = ['hex', 'base64', 'base64url'] as const
@@ -226,7 +230,7 @@ const timestampRules: readonly Rule[] = [
   ['unit', oneOf('s', 'ms', 'iso', 'http-date'), "'s', 'ms', 'iso' or 'http-date'"],
   ['header', optional(isHeaderName), lowerCaseHeader],
   ['body', optional(isText), 'a path in the body'],
-  ['separator', optional((value) => matches(value, /./)), 'a text that is not empty'],
+  ['separator', optional(isFilled), 'a text that is not empty'],
   ['prefix', optional(isText), 'a text'],
   ['pastMs', optional(isCount), 'a positive whole number of milliseconds'],
   [
@@ -314,7 +318,11 @@ const rulesOfScheme: Readonly<Record<string, readonly Rule[]>> = {
     ['bodyHash', optional(isObject), "{ claim, encoding: 'hex' }"],
     ['urlHash', optional(isText), 'the name of a claim'],
     ['maxAgeMs', optional(isCount), 'a positive whole number of milliseconds'],
-    ['skewMs', optional(isCount), 'a positive whole number of milliseconds'],
+    [
+      'skewMs',
+      optional((value) => value === 0 || isCount(value)),
+      'a whole number of milliseconds',
+    ],
     ['keyless', optional(isBoolean), 'true or false'],
     ['verify', isFunction, "verifyJwt of '@webhook-inbox/core/jwt'"],
   ],
@@ -409,6 +417,10 @@ function isText(value: unknown): value is string {
   return typeof value === 'string'
 }
 
+function isFilled(value: unknown): boolean {
+  return isText(value) && value !== ''
+}
+
 function isBoolean(value: unknown): boolean {
   return typeof value === 'boolean'
 }
@@ -434,12 +446,19 @@ function isPlain(value: unknown): value is object {
 }
 
 function hasOnly(value: unknown, ...names: readonly string[]): value is object {
-  return isPlain(value) && Object.keys(value).every((name) => names.includes(name))
+  return isPlain(value) && namesOf(value).every((name) => names.includes(name))
+}
+
+/** The names of the fields that are there: the types allow `undefined` for one that is not. */
+function namesOf(value: object): readonly string[] {
+  return Object.entries(value).flatMap(([name, one]) => (one === undefined ? [] : [name]))
 }
 
 function isField(value: unknown): boolean {
   return (
-    (hasOnly(value, 'header') && isHeaderName(at(value, 'header'))) ||
+    (hasOnly(value, 'header', 'listedIn') &&
+      isHeaderName(at(value, 'header')) &&
+      optional(isHeaderName)(at(value, 'listedIn'))) ||
     (hasOnly(value, 'body') && isText(at(value, 'body'))) ||
     (hasOnly(value, 'query') && matches(at(value, 'query'), /./))
   )
@@ -452,7 +471,6 @@ function isCondition(value: unknown): boolean {
   return (
     isField(source) &&
     said.length <= 1 &&
-    said.length === Object.keys(value).length - 1 &&
     (equals === undefined || isText(equals) || typeof equals === 'number') &&
     (absent === undefined || absent === true) &&
     (includes === undefined || matches(includes, /./))
@@ -484,7 +502,8 @@ function isSource(value: unknown): boolean {
 
 function isAlgorithmList(value: unknown): boolean {
   if (!Array.isArray(value) || value.length === 0) return false
-  if (!value.every((one) => matches(one, /^((HS|RS|ES|PS)(256|384|512)|EdDSA)$/))) return false
+  if (!value.every((one) => matches(one, /^((HS|RS|ES|PS)(256|384|512)|EdDSA|Ed25519)$/)))
+    return false
   return value.every((one) => one.startsWith('HS') === value[0].startsWith('HS'))
 }
 

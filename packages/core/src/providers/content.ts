@@ -2,7 +2,7 @@
 import { backend } from '#crypto'
 import { concatBytes, toHex, utf8 } from '../crypto/bytes.ts'
 import { crc32 } from '../crypto/crc32.ts'
-import type { Content, ContentCandidates, SignedRequest } from './provider.ts'
+import type { BodyKind, Content, ContentCandidates, Signature, SignedRequest } from './provider.ts'
 
 /** What a template is filled with, beside the request. */
 export interface ContentValues {
@@ -19,6 +19,21 @@ type Part = { readonly literal: Uint8Array } | { readonly name: string }
 /** The names that a template uses; throws for one that there is not. */
 export function placeholdersOf(template: string): readonly string[] {
   return partsOf(template).flatMap((part) => ('name' in part ? [part.name] : []))
+}
+
+/** What a scheme proves the body of a request to be; undefined where its bytes are signed as they are. */
+export function bodyKindOf(signature: Signature, request: SignedRequest): BodyKind | undefined {
+  const { bodyIs } = signature
+  if (bodyIs !== undefined) return typeof bodyIs === 'function' ? bodyIs(request) : bodyIs
+  if (!('content' in signature) || typeof signature.content !== 'string') return undefined
+  const names = placeholdersOf(signature.content)
+  if (names.includes('form')) return 'form'
+  const at = names.indexOf('body')
+  const isMovable = [names[at - 1], names[at + 1]].some((name = '') =>
+    /^(url|path|header:.+)$/.test(name),
+  )
+  // A plain hash can be lengthened without the secret, by bytes that are no JSON.
+  return at !== -1 && (isMovable || signature.scheme === 'digest') ? 'json' : undefined
 }
 
 const parsed = new Map<string, readonly Part[]>()

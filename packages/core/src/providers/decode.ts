@@ -1,5 +1,5 @@
 /** From the bytes of a body to what they say. Only ever called for what is verified, or for a handshake. */
-import type { Provider } from './provider.ts'
+import type { BodyKind, Provider } from './provider.ts'
 
 export interface DecodedBody {
   readonly payload: unknown
@@ -8,29 +8,35 @@ export interface DecodedBody {
 }
 
 /**
- * The bytes alone decide, for no sender signs the content type: whoever has seen a signed JSON body could send it again
- * as a form, and a text inside it would be the id and the payload.
+ * What was verified as a form is read as one, and as nothing else. Otherwise the bytes alone decide, for no sender signs
+ * the content type: whoever has seen a signed JSON body could send it again as a form, and a text inside it would be the
+ * id and the payload.
  */
 export function decodeBody(
   {
     formField,
     formFields = formField === undefined,
     jsonLines = false,
-    jsonOnly = false,
-  }: Pick<Provider, 'formField' | 'formFields' | 'jsonLines' | 'jsonOnly'>,
+  }: Pick<Provider, 'formField' | 'formFields' | 'jsonLines'>,
   body: Uint8Array,
+  kind?: BodyKind,
 ): DecodedBody {
   try {
+    // Those who sign names and values decode them like this: without an error, the byte order mark a part of the name.
+    if (kind === 'form') return formOf(new TextDecoder('utf-8', { ignoreBOM: true }).decode(body))
     const text = new TextDecoder('utf-8', { fatal: true }).decode(body)
     const read = jsonLines ? listOf(text) : readJson(text)
     if (read !== undefined) return { payload: read.value, readable: true }
-    if (jsonOnly || !isForm(text)) return unreadable
+    return kind === 'json' || !isForm(text) ? unreadable : formOf(text)
+  } catch {
+    return unreadable
+  }
+
+  function formOf(text: string): DecodedBody {
     const form = new URLSearchParams(text)
     const json = formField === undefined ? null : form.get(formField)
     if (json !== null) return { payload: JSON.parse(json), readable: true }
     return formFields ? { payload: fieldsOf(form), readable: true } : unreadable
-  } catch {
-    return unreadable
   }
 }
 

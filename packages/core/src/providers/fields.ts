@@ -15,7 +15,12 @@ export interface Readable {
 
 /** The text of a field; undefined when it is absent, empty or no text. Numbers and booleans count as their text. */
 export function readField(source: FieldSource, from: Readable): string | undefined {
-  if ('header' in source) return from.headers[source.header]?.trim() || undefined
+  if ('header' in source) {
+    const { header, listedIn } = source
+    const isMeant =
+      listedIn === undefined || from.headers[listedIn]?.split(',').includes(header) === true
+    return (isMeant ? from.headers[header]?.trim() : undefined) || undefined
+  }
   if ('query' in source) return queryValue(from.url, source.query)
   return textOf(readPath(from.payload, source.body), from)
 }

@@ -1,12 +1,13 @@
 /** The whole way from a request to what it says: signature, then body, then time, id and event. */
 import { backend } from '#crypto'
 import { toHex } from '../crypto/bytes.ts'
+import { bodyKindOf } from './content.ts'
 import { decodeBody } from './decode.ts'
 import type { HandshakeResult } from './handshake.ts'
 import { answerHandshake } from './handshake.ts'
 import type { SecretKey } from './keys.ts'
 import { coveredDigest, type ParseCode, type ParsedRequest, parseRequest } from './parse.ts'
-import type { Provider, SignedRequest, VerifyCode } from './provider.ts'
+import type { BodyKind, Provider, SignedRequest, VerifyCode } from './provider.ts'
 import { type VerifySettings, verifySignature } from './signature.ts'
 import { bodyTime, checkTimestamp } from './timestamp.ts'
 
@@ -30,6 +31,8 @@ export type Interpretation =
       readonly digest: string
       /** Hex SHA-256 of what the signature covers. */
       readonly covered: string
+      /** What the signature proves the body to be. */
+      readonly bodyIs: BodyKind | undefined
     }
 
 export async function interpret(
@@ -42,8 +45,9 @@ export async function interpret(
   if (typeof proof === 'string') return { status: 'refused', code: proof }
   const { headers, url, body, nowMs } = request
   const { secretIndex, signature } = proof
-  const decoded = decodeBody(provider, body)
-  if (provider.jsonOnly === true && !decoded.readable)
+  const bodyIs = bodyKindOf(signature, request)
+  const decoded = decodeBody(provider, body, bodyIs)
+  if (bodyIs !== undefined && !decoded.readable)
     return { status: 'refused', code: 'signature_mismatch' }
   const timestamp = 'timestamp' in signature ? signature.timestamp : undefined
   if (timestamp?.body !== undefined) {
@@ -64,5 +68,5 @@ export async function interpret(
   const input = { headers, url, decoded, digest: covered }
   const parsed = await parseRequest({ ...provider, deliveryId }, input)
   if (typeof parsed === 'string') return { status: 'refused', code: parsed }
-  return { status: 'parsed', parsed, secretIndex, digest, covered }
+  return { status: 'parsed', parsed, secretIndex, digest, covered, bodyIs }
 }

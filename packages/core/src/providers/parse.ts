@@ -77,7 +77,7 @@ export async function coveredDigest(
   return toHex(await backend.digest('SHA-256', text === undefined ? body : utf8(text)))
 }
 
-/** What the stored bytes of a delivery say; its id, event and endpoint are known from its record. */
+/** What the stored bytes of a delivery say beside what its record knows. */
 export async function parseStored(
   provider: Provider,
   {
@@ -86,7 +86,6 @@ export async function parseStored(
     body,
   }: Pick<ParseInput, 'headers' | 'decoded'> & { readonly body: Uint8Array },
 ): Promise<{
-  readonly deliveryId: string | undefined
   readonly event: string | undefined
   readonly action: string | undefined
   readonly items: readonly ParsedItem[] | undefined
@@ -96,13 +95,10 @@ export async function parseStored(
   const known: Readable = { headers, url: '', payload }
   const digest = await coveredDigest(provider, known, body)
   const from: Readable = { ...known, bodyDigest: `sha256:${digest}` }
-  const items = await readItems(provider, payload, digest)
   return {
-    deliveryId:
-      items === undefined ? await readId(provider.deliveryId, from) : `${batchPrefix}${digest}`,
     event: readEvent(provider.event, from),
     action: readAction(provider, from),
-    items,
+    items: await readItems(provider, payload, digest),
   }
 }
 
@@ -157,7 +153,8 @@ async function readItems(
   return [...byId.values()]
 }
 
-function writeJson(value: unknown): string | undefined {
+/** Undefined for what no JSON can be made of. */
+export function writeJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value)
   } catch {

@@ -30,7 +30,11 @@ export interface Source {
 
 /** Text that a request states, and where. `body` is a path of names joined by dots into the decoded body. */
 export type FieldSource =
-  | { readonly header: string }
+  | {
+      readonly header: string
+      /** The header with the names of those that are signed, joined by commas: one that it does not name is nobody's word. */
+      readonly listedIn?: string
+    }
   | { readonly query: string }
   | { readonly body: string }
 
@@ -101,7 +105,15 @@ export interface Carrier {
   readonly when?: readonly Condition[]
   /** The id that this scheme signs, where another may stand beside it. @default the entry's */
   readonly deliveryId?: TextSource
+  /**
+   * What the scheme proves the body to be: it is read as that alone, and refused when it is not. `form` where names and
+   * values are signed and not the bytes; `json` where an address or a header is signed right beside the body, for what is
+   * left when a part is moved is never JSON. @default so for such templates; else the bytes tell
+   */
+  readonly bodyIs?: BodyKind | ((request: SignedRequest) => BodyKind | undefined)
 }
+
+export type BodyKind = 'json' | 'form'
 
 /** How the text of a secret becomes the bytes of a key. */
 export interface SecretFormat {
@@ -374,11 +386,6 @@ export interface Provider {
   readonly formField?: string
   /** A form without {@link formField} is an object of its fields. @default true where there is no `formField` */
   readonly formFields?: boolean
-  /**
-   * The sender writes nothing but JSON. Set it where what stands beside the body in the signed content could be moved into
-   * the body: the rest is never JSON. @default false
-   */
-  readonly jsonOnly?: boolean
   /** What the signature covers, where that is not the body: digested in its place. @default the body */
   readonly covers?: TextSource
   /** The body may also be JSON texts, one a line, or one text alone: the payload is the list of them. @default false */

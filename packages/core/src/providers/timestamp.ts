@@ -28,11 +28,11 @@ export function isWholeTime(
   const [before, after] = content.split('{timestamp}')
   if (before === undefined || after === undefined) return true
   if (text === undefined || readTime(text, unit) === undefined) return false
-  // What ends a time can be no part of it, but for a full stop and the fraction of a second.
-  const isOpen = /^[{.]/.test(after) || before.endsWith('}')
-  if (!isOpen || unit === 'http-date') return true
-  if (unit === 'iso') return /(Z|[+-]\d{2}:\d{2})$/.test(text)
-  return after.startsWith('.') || text.length === (unit === 's' ? 10 : 13)
+  const isTight = before.endsWith('}') || after.startsWith('{')
+  // A full stop could go on with the fraction of a second.
+  if (unit === 'iso')
+    return !(isTight || after.startsWith('.')) || /(Z|[+-]\d{2}:\d{2})$/.test(text)
+  return !isTight || unit === 'http-date' || text.length === (unit === 's' ? 10 : 13)
 }
 
 /** Judges the time that the signature has proved. */

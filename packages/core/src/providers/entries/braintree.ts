@@ -1,5 +1,5 @@
 import { entry } from '../define.ts'
-import { verifyBraintree } from '../functions/braintree.ts'
+import { braintreeCovers, verifyBraintree } from '../functions/braintree.ts'
 import type { Provider } from '../provider.ts'
 import { day } from './units.ts'
 
@@ -7,9 +7,9 @@ import { day } from './units.ts'
 export const braintree: Provider = /* @__PURE__ */ entry(() => ({
   name: 'braintree',
   title: 'Braintree',
-  signature: { scheme: 'function', verify: verifyBraintree },
+  signature: { scheme: 'function', bodyIs: 'form', verify: verifyBraintree },
   deliveryId: { digest: 'body' },
-  covers: { body: 'bt_payload' },
+  covers: braintreeCovers,
   event: { value: 'notification' },
   retriesByItself: true,
   retentionMs: 3 * day,

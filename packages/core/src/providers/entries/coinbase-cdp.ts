@@ -15,6 +15,7 @@ export const coinbaseCdp: Provider = /* @__PURE__ */ entry(() => ({
     prefix: 'v1=',
     encoding: 'hex',
     content: coinbaseCdpContent,
+    bodyIs: 'json',
     timestamp: {
       header: 'x-hook0-signature',
       separator: ',',
@@ -27,7 +28,6 @@ export const coinbaseCdp: Provider = /* @__PURE__ */ entry(() => ({
   event: {
     anyOf: [{ body: 'eventType' }, { body: 'event_type' }, { body: 'type' }, { value: 'event' }],
   },
-  jsonOnly: true,
   retriesByItself: true,
   retentionMs: 4 * day,
   secretIs: 'the secret of the subscription',

@@ -21,8 +21,18 @@ export const contentful: Provider = /* @__PURE__ */ entry(() => ({
       futureMs: 30 * second,
     },
   },
-  deliveryId: { anyOf: [{ header: 'x-contentful-idempotency-key' }, { digest: 'body' }] },
-  event: { anyOf: [{ header: 'x-contentful-topic' }, { value: 'request' }] },
+  deliveryId: {
+    anyOf: [
+      { header: 'x-contentful-idempotency-key', listedIn: 'x-contentful-signed-headers' },
+      { digest: 'body' },
+    ],
+  },
+  event: {
+    anyOf: [
+      { header: 'x-contentful-topic', listedIn: 'x-contentful-signed-headers' },
+      { value: 'request' },
+    ],
+  },
   retriesByItself: true,
   retentionMs: day,
   secretIs: 'the signing secret of the app or space (64 characters)',

@@ -1,5 +1,5 @@
 import { entry } from '../define.ts'
-import { twilioContent, twilioCovers } from '../functions/twilio.ts'
+import { twilioBodyIs, twilioContent, twilioCovers } from '../functions/twilio.ts'
 import type { Provider } from '../provider.ts'
 import { day, second } from './units.ts'
 
@@ -14,6 +14,7 @@ export const twilio: Provider = /* @__PURE__ */ entry(() => ({
       header: 'x-twilio-signature',
       encoding: 'base64',
       content: twilioContent,
+      bodyIs: twilioBodyIs,
       signsUrl: true,
       when: [{ header: 'x-twilio-webhooks-signature-settings', absent: true }],
     },
@@ -23,6 +24,7 @@ export const twilio: Provider = /* @__PURE__ */ entry(() => ({
       header: 'x-twilio-signature',
       encoding: 'base64',
       content: twilioContent,
+      bodyIs: twilioBodyIs,
       signsUrl: true,
       when: [{ header: 'x-twilio-webhooks-signature-settings', includes: 'algorithm=HMAC_SHA1' }],
     },
@@ -32,6 +34,7 @@ export const twilio: Provider = /* @__PURE__ */ entry(() => ({
       header: 'x-twilio-signature',
       encoding: 'base64',
       content: twilioContent,
+      bodyIs: twilioBodyIs,
       signsUrl: true,
       when: [{ header: 'x-twilio-webhooks-signature-settings', includes: 'algorithm=HMAC_SHA256' }],
     },

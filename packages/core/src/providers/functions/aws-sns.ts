@@ -27,6 +27,8 @@ export function snsContent(message: unknown): string | undefined {
   let text = ''
   for (const name of isConfirmation ? confirmationFields : notificationFields) {
     const value = fieldOf(message, name)
+    // Line breaks are all that stands between the fields: only the message may have some.
+    if (name !== 'Message' && value?.includes('\n') === true) return undefined
     if (value !== undefined) text += `${name}\n${value}\n`
     else if (name !== 'Subject') return undefined
   }

@@ -1,8 +1,8 @@
 /** Braintree posts a form: the payload, and pairs of public key and signature. */
 import { backend } from '#crypto'
 import { toHex, utf8 } from '../../crypto/bytes.ts'
-import { equalText } from '../fields.ts'
-import type { SignatureInput, VerifyCode } from '../provider.ts'
+import { equalText, readField } from '../fields.ts'
+import type { ReadableRequest, SignatureInput, VerifyCode } from '../provider.ts'
 
 /** `public key:private key`, or the private key alone: then any pair may match. */
 export async function verifyBraintree({
@@ -12,9 +12,13 @@ export async function verifyBraintree({
   const form = new URLSearchParams(
     new TextDecoder('utf-8', { ignoreBOM: true }).decode(request.body),
   )
-  const signatures = form.get('bt_signature')
-  const payload = form.get('bt_payload')
-  if (signatures === null || payload === null || secret === undefined) return 'signature_missing'
+  const [signatures, payload, another] = ['bt_signature', 'bt_payload'].flatMap((name) =>
+    form.getAll(name),
+  )
+  if (signatures === undefined || payload === undefined || secret === undefined)
+    return 'signature_missing'
+  // A field that stands there twice would be verified once and handed on twice.
+  if (another !== undefined) return 'signature_mismatch'
   if (/[^A-Za-z0-9+=/\n]/.test(payload)) return 'signature_mismatch'
   const { publicKey, privateKey } = braintreeKeys(secret.text)
   const expected = await Promise.all(
@@ -27,6 +31,11 @@ export async function verifyBraintree({
     for (const one of expected) if (equalText(pair.slice(at + 1), one)) isProved = true
   }
   return isProved ? 'valid' : 'signature_mismatch'
+}
+
+/** The payload, which may have been signed with a line break at its end that is not sent. */
+export function braintreeCovers({ payload }: ReadableRequest): string | undefined {
+  return readField({ body: 'bt_payload' }, { headers: {}, url: '', payload })?.replace(/\n$/, '')
 }
 
 export function braintreeKeys(secret: string): {

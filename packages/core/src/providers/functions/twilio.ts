@@ -1,42 +1,41 @@
 /** What Twilio signs: the address, and of a form its parameters. */
 import { backend } from '#crypto'
 import { toHex, utf8 } from '../../crypto/bytes.ts'
-import { mediaType } from '../../headers.ts'
 import { pathOf, sortedFields, sortedForm } from '../content.ts'
 import { equalText, queryValue } from '../fields.ts'
-import type { ContentCandidates, ReadableRequest, SignedRequest } from '../provider.ts'
+import type { BodyKind, ContentCandidates, ReadableRequest, SignedRequest } from '../provider.ts'
+
+// In the address, which is signed. The content type is not.
+const bodyDigest = 'bodySHA256'
+
+/** What stands in the address tells: a digest of the body, or its form is signed. */
+export function twilioBodyIs({ url }: SignedRequest): BodyKind | undefined {
+  return queryValue(url, bodyDigest) === undefined ? 'form' : undefined
+}
 
 /**
- * The address and the sorted form; of any other body the address alone, whose query then has to hold the body's digest.
- * A proxy may add or drop the port and encode the query anew, so each of these is a candidate.
+ * The address and the sorted form; the address alone where it holds the digest of the body. A proxy may add or drop the
+ * port and encode the query anew, so each of these is a candidate.
  */
-export async function twilioContent(request: SignedRequest): Promise<ContentCandidates> {
-  const { url, body, headers } = request
-  const isForm = mediaType(headers) === 'application/x-www-form-urlencoded'
-  if (!isForm && body.length > 0) {
-    const digest = toHex(await backend.digest('SHA-256', body))
-    if (!equalText(queryValue(url, 'bodySHA256') ?? '', digest)) return []
-  }
-  const form = isForm ? sortedForm(body) : ''
+export async function twilioContent({ url, body }: SignedRequest): Promise<ContentCandidates> {
+  const given = queryValue(url, bodyDigest)
+  if (given !== undefined && !equalText(given, toHex(await backend.digest('SHA-256', body))))
+    return []
+  const form = given === undefined ? sortedForm(body) : ''
   if (form === undefined) return []
   return addressesOf(url).map((address) => utf8(address + form))
 }
 
-/** Path and form as they are signed: another order, another writing of the same fields is the same request. */
+/** Path and form as they are signed: another order, another writing of the same address and fields is the same request. */
 export function twilioCovers({ url, payload }: ReadableRequest): string | undefined {
-  // JSON is covered by its digest.
-  if (typeof payload !== 'object' || payload === null || url.includes('bodySHA256='))
-    return undefined
-  const fields = Object.entries(payload).map(([name, value]): readonly [string, unknown[]] => [
-    name,
-    [value].flat(),
-  ])
-  if (fields.some(([, values]) => values.some((value) => typeof value !== 'string')))
-    return undefined
-  return (
-    pathOf(url) +
-    sortedFields(fields.flatMap(([name, values]) => values.map((value) => [name, String(value)])))
+  const path = encodedAgain(pathOf(url))
+  // The address holds the digest of all else.
+  if (queryValue(url, bodyDigest) !== undefined) return path
+  if (typeof payload !== 'object' || payload === null) return undefined
+  const fields = Object.entries(payload).flatMap(([name, value]) =>
+    [value].flat().map((one): readonly [string, string] => [name, String(one)]),
   )
+  return path + sortedFields(fields)
 }
 
 function addressesOf(url: string): readonly string[] {
