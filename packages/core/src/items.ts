@@ -1,17 +1,13 @@
 /** The events of a request that holds several: one claim each, asked for in one batch, run together. */
 import type { Claim } from './claim.ts'
+import { utf8 } from './crypto/bytes.ts'
 import type { AbortReason, DeliveryItem, DeliveryKey } from './delivery.ts'
 import { WebhookInboxError } from './errors.ts'
 import type { Inbox, OpenResult } from './inbox.ts'
 import type { DeliveryRef } from './observer.ts'
-import type { ParsedItem } from './providers/parse.ts'
+import { type ParsedItem, writeJson } from './providers/parse.ts'
 import type { StoredPayload } from './store.ts'
-
-/**
- * Stored with the bytes, not sent by anybody: the events that the endpoint wants of a list, joined by blanks. The worker
- * knows nothing of the endpoint's options.
- */
-export const eventsHeader = 'webhook-inbox-events'
+import { withNotes } from './stored-headers.ts'
 
 /** What became of the items of a request. */
 export type OpenedItems =
@@ -74,7 +70,8 @@ export async function openItems({
   items,
   minRetentionMs,
   redeliverDead,
-  stored,
+  stored = false,
+  keep,
   onError,
 }: {
   readonly inbox: Inbox
@@ -83,15 +80,17 @@ export async function openItems({
   readonly items: readonly ParsedItem[]
   readonly minRetentionMs: number
   readonly redeliverDead: boolean
-  /** What a worker runs: then its schedule and its attempts count, not those of the items. */
-  readonly stored?: StoredPayload
+  /** A worker runs a stored request: its schedule and its attempts count, not those of the items. @default false */
+  readonly stored?: boolean
+  /** With what the bytes of an item that is dead are kept. @default they are not */
+  readonly keep?: ItemKeep | undefined
   readonly onError: (error: unknown) => void
 }): Promise<OpenedItems> {
   const { provider, endpoint } = batch.key
   const asked = items.map((item) => {
     const key: DeliveryKey = { provider, endpoint, deliveryId: item.id }
     const ref: DeliveryRef = { provider, endpoint, deliveryId: item.id, event: item.event }
-    return { item, key, ref, minRetentionMs, redeliverDead, stored: stored !== undefined }
+    return { item, key, ref, minRetentionMs, redeliverDead, stored }
   })
   const results = await inbox.openAll(asked)
   const claimed: ClaimedItem[] = []
@@ -108,15 +107,37 @@ export async function openItems({
     }
   }
   if (claimed.length === 0) return { status: 'copies', busyMs, busy }
-  return { status: 'claimed', items: joinItems(claimed, { busy, stored, inbox, onError }) }
+  return { status: 'claimed', items: joinItems(claimed, { busy, stored, keep, inbox, onError }) }
 }
 
-/** One item whose own record a worker has taken. */
+/** One item whose own record a worker has taken; `retry` says when it is due again after a failure. */
 export function soleItem(
   claimed: ClaimedItem,
-  { inbox, onError }: { readonly inbox: Inbox; readonly onError: (error: unknown) => void },
+  options: {
+    readonly retry: ItemRetry
+    readonly inbox: Inbox
+    readonly onError: (error: unknown) => void
+  },
 ): ItemClaims {
-  return joinItems([claimed], { busy: [], stored: undefined, inbox, onError })
+  return joinItems([claimed], { ...options, busy: [], stored: false, keep: undefined })
+}
+
+type ItemRetry = Pick<Parameters<Claim['fail']>[0], 'maxAttempts' | 'retryInMs'>
+
+// What is stored counts its own attempts, and is due by its own schedule.
+const byOwner: ItemRetry = { maxAttempts: Number.POSITIVE_INFINITY, retryInMs: 0 }
+
+/** What is stored with an item that is dead: these headers of its request, and the event of the whole. */
+export interface ItemKeep {
+  readonly headers: Readonly<Record<string, string>>
+  readonly event: string
+}
+
+// Its own JSON, not the request's: a request of thousands would be stored thousands of times.
+function payloadOf({ payload }: ParsedItem, keep: ItemKeep): StoredPayload | undefined {
+  const json = writeJson(payload)
+  if (json === undefined) return undefined
+  return { body: utf8(json), headers: withNotes(keep.headers, { itemOf: keep.event }) }
 }
 
 export interface ClaimedItem {
@@ -140,11 +161,15 @@ function joinItems(
   {
     busy,
     stored,
+    keep,
+    retry = stored ? byOwner : {},
     inbox,
     onError,
   }: {
     readonly busy: readonly ParsedItem[]
-    readonly stored: StoredPayload | undefined
+    readonly stored: boolean
+    readonly keep: ItemKeep | undefined
+    readonly retry?: ItemRetry
     readonly inbox: Inbox
     readonly onError: (error: unknown) => void
   },
@@ -201,12 +226,11 @@ function joinItems(
     one: ClaimedItem,
     options: Parameters<Claim['fail']>[0],
   ): Promise<Awaited<ReturnType<Claim['fail']>>> {
-    // What is stored counts its own attempts.
-    const limits =
-      stored === undefined
-        ? {}
-        : { deadPayload: stored, maxAttempts: Number.POSITIVE_INFINITY, retryInMs: 0 }
-    const result = await one.claim.fail({ ...options, ...limits })
+    const kept = keep === undefined ? undefined : payloadOf(one.item, keep)
+    const result = await one.claim.fail({
+      ...options,
+      ...(kept === undefined ? {} : { deadPayload: kept }),
+    })
     if (result === 'unavailable') states.set(one, options.dead ? 'dead' : 'failed')
     else settled(one, result, options.code)
     return result
@@ -233,7 +257,7 @@ function joinItems(
     },
     async fail(options) {
       // A stored request is dead as a whole, and can be run again as a whole.
-      const own = stored === undefined ? options : { ...options, dead: false }
+      const own = stored ? { ...options, ...retry, dead: false } : options
       const results = await Promise.all((await open()).map((one) => fail(one, own)))
       return worst(results, failures) ?? (options.dead ? 'dead' : 'failed')
     },
@@ -276,7 +300,9 @@ function joinItems(
       async fail(error, { retryable = true } = {}) {
         if (states.get(one) !== 'open') return
         if (error !== undefined) onError(error)
-        await settleOnce(one, () => fail(one, { code: 'handler_failed', dead: !retryable }))
+        await settleOnce(one, () =>
+          fail(one, { ...retry, code: 'handler_failed', dead: !retryable }),
+        )
       },
     }
   })

@@ -7,7 +7,7 @@ import type { ClaimedDelivery, Delivery, DeliveryKey, HeaderMap } from './delive
 import { optionError, WebhookInboxError } from './errors.ts'
 import { type HeadersInput, toHeaderMap } from './headers.ts'
 import type { Inbox, QueuedWork } from './inbox.ts'
-import { eventsHeader, openItems } from './items.ts'
+import { openItems } from './items.ts'
 import type { DeliveryRef } from './observer.ts'
 import { bytesOption } from './options.ts'
 import { providerOf } from './providers/catalogue.ts'
@@ -22,7 +22,7 @@ import {
 } from './providers/handshake.ts'
 import { interpret } from './providers/interpret.ts'
 import { headersToStore, type ParsedItem, type ParsedRequest } from './providers/parse.ts'
-import type { FieldSource, Provider } from './providers/provider.ts'
+import type { BodyKind, FieldSource, Provider } from './providers/provider.ts'
 import { hasSignature } from './providers/signature.ts'
 import {
   type Handler,
@@ -54,6 +54,8 @@ import {
   runHandler,
 } from './run.ts'
 import type { SecretKeys } from './secret.ts'
+import type { StoredPayload } from './store.ts'
+import { withNotes } from './stored-headers.ts'
 
 /** The bytes of a body, or why they cannot be had. */
 export type BodyResult =
@@ -235,22 +237,12 @@ export function createProviderReceiver<
     if (found.status === 'refused') return refuse(found.code)
     if (found.status === 'handshake')
       return handshaken(found.result, { signed: true, headers, url, payload: found.payload })
-    const { parsed, digest, covered, secretIndex } = found
+    const { parsed, digest, covered, bodyIs, secretIndex } = found
 
     const outer = isClaimedDelivery(request.claimed) ? request.claimed : undefined
     const secret = secrets[secretIndex]?.text ?? ''
-    return {
-      receivedAt,
-      headers,
-      url,
-      rawBody,
-      parsed,
-      digest,
-      covered,
-      secret,
-      secretIndex,
-      outer,
-    }
+    const proved = { parsed, digest, covered, bodyIs, secret, secretIndex }
+    return { receivedAt, headers, url, rawBody, outer, ...proved }
   }
 
   // No longer than the sender waits: a look-up that hangs must not keep requests and their bodies for ever.
@@ -383,6 +375,12 @@ export function createProviderReceiver<
       items: items.filter(isWantedItem),
       minRetentionMs: provider.retentionMs,
       redeliverDead: settings.redeliverDead,
+      keep: settings.keepDeadBody
+        ? {
+            headers: headersToStore(provider, verified.headers),
+            event: verified.parsed.event,
+          }
+        : undefined,
       onError: settings.onError,
     })
     if (opened.status === 'unavailable') return refuse('store_unavailable')
@@ -446,6 +444,8 @@ export function createProviderReceiver<
       ref,
       claim,
       keySeed: await idempotencySeed(key),
+      kept:
+        settings.keepDeadBody && items === undefined ? payloadToStore(verified, key) : undefined,
       items,
     })
     return runWith(receipt, context)
@@ -468,19 +468,23 @@ export function createProviderReceiver<
 
   function queuedWork(verified: Verified, key: DeliveryKey, ref: DeliveryRef): QueuedWork {
     const order = orderOf(verified, key, ref)
-    const { events } = settings
     return {
-      payload: {
-        body: verified.rawBody,
-        headers: {
-          ...headersToStore(provider, verified.headers),
-          ...(events === undefined || verified.parsed.items === undefined
-            ? {}
-            : { [eventsHeader]: [...events].join(' ') }),
-        },
-      },
+      payload: payloadToStore(verified, key),
       ...(order === undefined ? {} : { order }),
     }
+  }
+
+  function payloadToStore(
+    { parsed, headers, rawBody, bodyIs }: Verified,
+    key: DeliveryKey,
+  ): StoredPayload {
+    const isOtherId = key.deliveryId !== parsed.deliveryId
+    const notes = {
+      bodyIs,
+      deliveryId: isOtherId ? parsed.deliveryId : undefined,
+      events: parsed.items === undefined ? undefined : settings.events,
+    }
+    return { body: rawBody, headers: withNotes(headersToStore(provider, headers), notes) }
   }
 
   // What cannot be put in its line is stored without one: late is better than lost.
@@ -544,6 +548,8 @@ interface Verified {
   readonly digest: string
   /** Hex SHA-256 of what the signature covers. */
   readonly covered: string
+  /** What the signature proves the body to be. */
+  readonly bodyIs: BodyKind | undefined
   /** The secret that matched. */
   readonly secret: string
   readonly secretIndex: number

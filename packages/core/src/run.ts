@@ -6,9 +6,9 @@ import type { ClaimedDelivery, Delivery, DeliveryItem, DeliveryKey } from './del
 import { isPermanentError, optionError } from './errors.ts'
 import type { DeliveryRef } from './observer.ts'
 import { isSettleAs, type RunEnd, type SettleAs, settleAs } from './outcome.ts'
-import { headersToStore } from './providers/parse.ts'
 import type { Handler, ReceiverSettings } from './receiver-options.ts'
 import { type Answer, runProblemAnswer, stopHeaders, withHeaders } from './response.ts'
+import type { StoredPayload } from './store.ts'
 
 /** A delivery to be run now, by the caller, who then settles it. */
 export interface ClaimedReceipt<Webhook extends ClaimedDelivery = ClaimedDelivery> {
@@ -40,6 +40,8 @@ export interface RunInput {
   readonly claim: Claim
   /** Start of every idempotency key of this delivery. */
   readonly keySeed: string
+  /** Stored with the record when it is dead. Of several events each keeps its own. */
+  readonly kept?: StoredPayload | undefined
   /** Of a request that holds several events: those that are new, and whether one of all is not done. */
   readonly items?: { readonly list: readonly DeliveryItem[]; unfinished(): boolean } | undefined
 }
@@ -103,7 +105,7 @@ export async function idempotencySeed(key: DeliveryKey): Promise<string> {
 export function createRun<Webhook extends ClaimedDelivery>(
   input: RunInput,
 ): ClaimedReceipt<Webhook> {
-  const { settings, delivery, key, ref, claim, keySeed, items } = input
+  const { settings, delivery, key, ref, claim, keySeed, kept, items } = input
   const { provider } = settings
   const { observer } = settings.inbox
   const { attempt } = claim
@@ -163,14 +165,7 @@ export function createRun<Webhook extends ClaimedDelivery>(
     const result = await claim.fail({
       code,
       dead,
-      ...(settings.keepDeadBody
-        ? {
-            deadPayload: {
-              body: delivery.rawBody,
-              headers: headersToStore(provider, delivery.headers),
-            },
-          }
-        : {}),
+      ...(kept === undefined ? {} : { deadPayload: kept }),
     })
     const durationMs = performance.now() - startedAtMs
     if (result === 'lost') {

@@ -5,7 +5,7 @@ import { isPermanentError } from './errors.ts'
 import type { Routes } from './handlers.ts'
 import { toHeaderMap } from './headers.ts'
 import type { Inbox, TakenClaim } from './inbox.ts'
-import { eventsHeader, type ItemClaims, joinOwner, openItems, soleItem } from './items.ts'
+import { type ItemClaims, joinOwner, openItems, soleItem } from './items.ts'
 import { decodeBody } from './providers/decode.ts'
 import { type ParsedItem, parseStored } from './providers/parse.ts'
 import type { Provider } from './providers/provider.ts'
@@ -14,6 +14,7 @@ import { retryHintMs } from './retry-hint.ts'
 import { claimedDelivery, idempotencySeed } from './run.ts'
 import { openSealed } from './seal.ts'
 import type { StoredPayload, TakenDelivery } from './store.ts'
+import { readNotes } from './stored-headers.ts'
 
 export interface RunSettings {
   readonly inbox: Inbox
@@ -45,7 +46,7 @@ export async function runTaken(
   const startedAtMs = performance.now()
 
   let items: ItemClaims | undefined
-  // An item that has a record with bytes: that record is taken itself.
+  // An item with a record of its own: its claim is the delivery's.
   let isSole = false
 
   async function fail({ dead = false, ...failure }: Failure): Promise<number | undefined> {
@@ -91,7 +92,7 @@ export async function runTaken(
   const payload = await openSealed(policy.seal, key, taken.payload)
   if (typeof payload === 'string') return fail({ code: payload, dead: true })
   const provider = settings.providerOf(key.provider)
-  const { delivery, items: parsedItems } = await readDelivery(taken, payload, provider)
+  const { delivery, sent, items: parsedItems, sole } = await readDelivery(taken, payload, provider)
   const route = settings.routes.find(delivery)
   if (route === undefined) return fail({ code: 'no_handler', dead: true })
   const { backoff, maxAttempts } = route
@@ -115,6 +116,9 @@ export async function runTaken(
 
   /** Runs the handler, and settles what it ran for. Undefined: that is done. */
   async function run(): Promise<Failure | 'released' | undefined> {
+    // The store was late: the process has stopped meanwhile, or the time is over, and nobody may begin.
+    if (claim.signal.aborted)
+      return claim.signal.reason === 'shutdown' ? 'released' : retry('run_timeout')
     let said: { readonly retryable: boolean } | undefined
     const webhook = claimedDelivery({
       delivery,
@@ -142,22 +146,21 @@ export async function runTaken(
     if (items === undefined) return undefined
     const result = await items.claim.complete()
     if (result === 'rolled_back') return retry('transaction_rolled_back')
+    // It may have committed: the next attempt is told.
+    if (result === 'unknown') return retry('completion_unknown')
     return items.failed() ? retry('items_unfinished') : undefined
   }
 
   if (parsedItems === undefined) {
+    if (sole !== undefined) {
+      isSole = true
+      const again = retry('handler_failed')
+      items = soleItem({ item: sole, key, ref, claim }, { ...settings, retry: again })
+    }
     const end = await run()
     if (end === 'released') return release()
-    return end === undefined ? complete() : fail(end)
-  }
-
-  const own = parsedItems.find(({ id }) => id === key.deliveryId)
-  if (own !== undefined) {
-    isSole = true
-    items = soleItem({ item: own, key, ref, claim }, settings)
-    const end = await run()
-    if (end === 'released') return release()
-    return end === undefined ? undefined : fail(end)
+    if (end !== undefined) return fail(end)
+    return isSole ? undefined : complete()
   }
 
   // Items that another run has in hand are waited for and cost no attempt: that run ends within its time, and so does
@@ -170,7 +173,8 @@ export async function runTaken(
       items: todo,
       minRetentionMs: provider?.retentionMs ?? 0,
       redeliverDead: false,
-      stored: payload,
+      stored: true,
+      keep: { headers: sent, event: delivery.event },
       onError: settings.onError,
     })
     if (opened.status === 'unavailable') return fail(retry('store_unavailable'))
@@ -235,43 +239,44 @@ async function readDelivery(
   provider: Provider | undefined,
 ): Promise<{
   readonly delivery: Delivery
+  /** The headers as they were sent. */
+  readonly sent: StoredPayload['headers']
+  /** Of a list the events that are wanted. */
   readonly items: readonly ParsedItem[] | undefined
+  /** One event of a list, which has a record of its own. */
+  readonly sole: ParsedItem | undefined
 }> {
-  const { [eventsHeader]: wanted, ...sent } = headers
+  const { headers: sent, notes } = readNotes(headers)
   const map = toHeaderMap(sent)
-  const { deliveryId } = hold.key
-  const decoded = provider === undefined ? undefined : decodeBody(provider, body)
+  const { provider: name, endpoint, deliveryId } = hold.key
+  const common = { provider: name, endpoint, receivedAt, headers: map, rawBody: body }
+  if (notes.itemOf !== undefined) {
+    const payload = readJson(body)
+    return {
+      delivery: { ...common, id: deliveryId, event: notes.itemOf, action: undefined, payload },
+      sent,
+      items: undefined,
+      sole: { id: deliveryId, event: event ?? 'unknown', payload },
+    }
+  }
+  const decoded = provider === undefined ? undefined : decodeBody(provider, body, notes.bodyIs)
   const own =
     provider === undefined || decoded === undefined
       ? undefined
       : await parseStored(provider, { headers: map, decoded, body })
   const delivery = {
-    provider: hold.key.provider,
-    endpoint: hold.key.endpoint,
-    // Under a replay guard the key holds a digest in place of the sender's id.
-    id: isReplayGuarded(deliveryId) ? (own?.deliveryId ?? deliveryId) : deliveryId,
+    ...common,
+    id: notes.deliveryId ?? deliveryId,
     event: event ?? own?.event ?? '',
     action: action ?? own?.action,
-    receivedAt,
-    headers: map,
-    rawBody: body,
     // An entry that this process does not know: most senders send JSON.
     payload: decoded === undefined ? readJson(body) : decoded.payload,
   }
-  return { delivery, items: own?.items?.filter(isWantedBy(wanted, provider?.pingEvents)) }
-}
-
-function isWantedBy(
-  wanted: string | undefined,
-  pingEvents: readonly string[] = [],
-): (item: ParsedItem) => boolean {
-  const events = wanted?.split(' ')
-  return ({ event }) =>
-    events === undefined ? !pingEvents.includes(event) : events.includes(event)
-}
-
-function isReplayGuarded(deliveryId: string): boolean {
-  return /^sha256:[0-9a-f]{64}:[0-9a-f]{16}$/.test(deliveryId)
+  const wanted = notes.events === undefined ? undefined : new Set(notes.events)
+  const items = own?.items?.filter(
+    (item) => wanted?.has(item.event) ?? provider?.pingEvents?.includes(item.event) !== true,
+  )
+  return { delivery, sent, items, sole: undefined }
 }
 
 function readJson(body: Uint8Array): unknown {
