@@ -432,7 +432,7 @@ describe('certificates that a stranger names', () => {
     expect(asked).not.toHaveBeenCalled()
   })
 
-  it('are asked for again when what came was none, and not for every request of a stranger', async () => {
+  it('are asked for again when what came was none, and kept when it was one', async () => {
     let answer = '<html>maintenance</html>'
     const asked = vi.fn(async () => new Response(answer))
     vi.stubGlobal('fetch', asked)
@@ -443,12 +443,32 @@ describe('certificates that a stranger names', () => {
     expect(await send(json, genuine)).toMatchObject({ code: 'key_unavailable' })
     answer = rsaPem
     expect(await send(json, genuine)).toMatchObject({ status: 'completed' })
-    for (let turn = 0; turn < 300; turn++) {
-      const SigningCertURL = `https://sns.us-east-1.amazonaws.com/x${turn}.pem`
-      await send(json, JSON.stringify({ ...snsMessage({ SigningCertURL }), Signature: 'AAAA' }))
+    await Promise.all(Array.from({ length: 50 }, () => send(json, genuine)))
+    expect(asked).toHaveBeenCalledTimes(2)
+  })
+
+  it('are asked for ten at a time of one host, and no number of requests keeps genuine ones out', async () => {
+    const answers: ((response: Response) => void)[] = []
+    vi.stubGlobal('fetch', (url: string) => {
+      if (!url.includes('/x')) return new Response(rsaPem)
+      return new Promise<Response>((resolve) => answers.push(resolve))
+    })
+    const { send } = site('aws-sns', 'arn:aws:sns:us-east-1:1:topic')
+    const genuineOf = (region: string) => {
+      const SigningCertURL = `https://sns.${region}.amazonaws.com/many.pem`
+      return JSON.stringify(snsMessage({ SigningCertURL, MessageId: region }))
     }
-    expect(asked.mock.calls.length).toBeLessThanOrEqual(30)
-    expect(await send(json, genuine)).toMatchObject({ status: 'completed' })
+    const strangers = Array.from({ length: 300 }, (_, turn) => {
+      const SigningCertURL = `https://sns.us-east-1.amazonaws.com/x${turn}.pem`
+      return send(json, JSON.stringify({ ...snsMessage({ SigningCertURL }), Signature: 'AAAA' }))
+    })
+    await vi.waitFor(() => expect(answers).toHaveLength(10))
+    expect(await send(json, genuineOf('eu-west-1'))).toMatchObject({ status: 'completed' })
+    for (const answer of answers) answer(new Response('none', { status: 403 }))
+    for (const answer of await Promise.all(strangers))
+      expect(answer).toMatchObject({ code: 'key_unavailable' })
+    expect(answers).toHaveLength(10)
+    expect(await send(json, genuineOf('us-east-1'))).toMatchObject({ status: 'completed' })
   })
 })
 

@@ -7,12 +7,11 @@ import type { KeyRequest, KeySource } from '../provider.ts'
 const fetchTimeoutMs = 5000
 const longestPemBytes = 64 * 1024
 const mostCached = 100
-// Whoever names an address in an unsigned request makes this process ask it: not more often than that.
-const mostFetches = 30
-const perMs = 60_000
+// Whoever names an address in an unsigned request makes this process ask it: one host is asked no more at a time.
+const mostAtOnce = 10
 
-const cached = new Map<string, Promise<Uint8Array>>()
-let fetches: readonly number[] = []
+const cached = new Map<string, Uint8Array>()
+const underWay = new Map<string, Promise<Uint8Array>>()
 
 /**
  * The public key of a certificate at an address that the caller has found to be the sender's; undefined when it
@@ -41,22 +40,24 @@ function spkiOf(pem: unknown): Uint8Array {
   return spki
 }
 
-function fetchOnce(url: string): Promise<Uint8Array> {
-  const known = cached.get(url)
+async function fetchOnce(url: string): Promise<Uint8Array> {
+  const known = cached.get(url) ?? underWay.get(url)
   if (known !== undefined) return known
-  const nowMs = performance.now()
-  fetches = [...fetches.filter((atMs) => atMs > nowMs - perMs), nowMs]
-  if (fetches.length > mostFetches) {
-    fetches = fetches.slice(0, mostFetches)
-    return Promise.reject(new Error('Too many addresses of certificates were named.'))
-  }
-  // What is no certificate is forgotten like one that could not be had.
-  const fetching = fetchText(url).then(spkiOf)
+  const { host } = new URL(url)
+  const ofHost = [...underWay.keys()].filter((other) => new URL(other).host === host)
+  if (ofHost.length >= mostAtOnce) throw new Error(`${host} is asked for many certificates now.`)
+  const fetching = fetchKey(url)
+  underWay.set(url, fetching)
+  // What is no certificate is forgotten like one that could not be had: the next request asks again.
+  return fetching.finally(() => underWay.delete(url))
+}
+
+async function fetchKey(url: string): Promise<Uint8Array> {
+  const spki = spkiOf(await fetchText(url))
   const oldest = cached.size < mostCached ? undefined : cached.keys().next().value
   if (oldest !== undefined) cached.delete(oldest)
-  cached.set(url, fetching)
-  fetching.catch(() => cached.delete(url)) // the next request asks again
-  return fetching
+  cached.set(url, spki)
+  return spki
 }
 
 async function fetchText(url: string): Promise<string> {
