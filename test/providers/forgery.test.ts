@@ -1,8 +1,6 @@
 import { createHmac, generateKeyPairSync, randomBytes } from 'node:crypto'
 import {
   createReceiver,
-  defineProvider,
-  getProvider,
   memoryStore,
   type Provider,
   type VerifyRequest,
@@ -12,10 +10,10 @@ import { googlePubsub, livekit, netlify, plaid } from '@webhook-inbox/core/jwt'
 import { signRequest } from '@webhook-inbox/testkit'
 import fc from 'fast-check'
 import { importJWK, SignJWT } from 'jose'
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { allEntries, credentialsOf, headersFor } from './keys.ts'
+import { describe, expect, it } from 'vitest'
+import { allEntries, credentialsOf, entryOf, headersFor } from './keys.ts'
+import { bytes } from './support.ts'
 
-const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const whsec = (raw: Uint8Array): string => `whsec_${Buffer.from(raw).toString('base64')}`
 
 async function standard(secret: string, id: string, body: string, family = 'webhook') {
@@ -172,169 +170,11 @@ describe('tokens', () => {
   })
 })
 
-describe('keys that a sender names by an address', () => {
-  afterEach(() => {
-    vi.restoreAllMocks()
-  })
-  const sns = getProvider('aws-sns')
-  const paypal = getProvider('paypal')
-  if (sns === undefined || paypal === undefined) throw new Error('the catalogue lacks an entry')
-
-  const addresses = [
-    'http://sns.us-east-1.amazonaws.com/a.pem',
-    'https://sns.us-east-1.amazonaws.com.evil.test/a.pem',
-    'https://evil.test/sns.us-east-1.amazonaws.com/a.pem',
-    'https://sns.us-east-1.amazonaws.com@evil.test/a.pem',
-    'https://sns.us-east-1.amazonaws.com:8443/a.pem',
-    'https://s3.us-east-1.amazonaws.com/bucket/a.pem',
-    'https://sns.us-east-1.amazonaws.com/a.txt',
-    'https://sns.us-east-1.amazonaws.com/a.pem?x=.pem',
-    'https://sns.us-east-1.amazonaws.com/a.pem#.pem',
-    'https://169.254.169.254/a.pem',
-    'file:///etc/passwd.pem',
-    'https://sns.us-east-1.amazonaws.com\\@evil.test/a.pem',
-    'https://sns.us-east-1.amazonaws.com/\r\nHost: evil.test/a.pem',
-  ]
-
-  it.each(addresses)('SNS fetches nothing from %s', async (SigningCertURL) => {
-    const asked = vi.spyOn(globalThis, 'fetch')
-    const { secret = '', privateKey = '' } = credentialsOf(sns)
-    const payload = { SigningCertURL, Message: 'x' }
-    const { headers, body } = await signRequest('aws-sns', {
-      secret,
-      privateKey,
-      event: 'Notification',
-      payload,
-    })
-    const keyAsked = vi.fn()
-    for (const keys of [undefined, keyAsked]) {
-      const verified = await verify('aws-sns', {
-        headers,
-        body: bytes(body),
-        secret,
-        ...(keys === undefined ? {} : { keys }),
-      })
-      expect(verified.valid).toBe(false)
-    }
-    expect(asked).not.toHaveBeenCalled()
-    expect(keyAsked).not.toHaveBeenCalled()
-  })
-
-  it.each([
-    'https://paypal.com.evil.test/cert',
-    'https://evil.test/paypal.com',
-    'http://api.paypal.com/cert',
-    'https://api.paypal.com:444/cert',
-    'https://notpaypal.com/cert',
-    'https://api.paypal.com@evil.test/cert',
-  ])('PayPal fetches nothing from %s', async (address) => {
-    const asked = vi.spyOn(globalThis, 'fetch')
-    const { secret = '', privateKey = '' } = credentialsOf(paypal)
-    const { headers, body } = await signRequest('paypal', { secret, privateKey, event: 'x' })
-    const forged = { ...headers, 'paypal-cert-url': address }
-    const verified = await verify('paypal', { headers: forged, body: bytes(body), secret })
-    expect(verified.valid).toBe(false)
-    expect(asked).not.toHaveBeenCalled()
-  })
-
-  it('a certificate is fetched once, again after a failure, and never by a redirect', async () => {
-    const { secret = '', privateKey = '', keys } = credentialsOf(sns)
-    const pem = String(await keys?.({}))
-    const url = `https://sns.eu-north-1.amazonaws.com/SimpleNotificationService-${randomBytes(8).toString('hex')}.pem`
-    const sent = await signRequest('aws-sns', {
-      secret,
-      privateKey,
-      event: 'Notification',
-      payload: { SigningCertURL: url, Message: 'x' },
-    })
-    const judge = () => verify('aws-sns', { headers: sent.headers, body: bytes(sent.body), secret })
-    const asked = vi
-      .spyOn(globalThis, 'fetch')
-      .mockRejectedValueOnce(new TypeError('fetch failed'))
-      .mockResolvedValueOnce(new Response('no', { status: 500 }))
-      .mockImplementation(async () => new Response(pem))
-    expect(await judge()).toMatchObject({ valid: false, code: 'key_unavailable' })
-    expect(await judge()).toMatchObject({ valid: false, code: 'key_unavailable' })
-    expect(await judge()).toMatchObject({ valid: true })
-    expect(await judge()).toMatchObject({ valid: true })
-    expect(asked).toHaveBeenCalledTimes(3)
-    expect(asked.mock.calls[0]).toMatchObject([url, { redirect: 'error' }])
-  })
-
-  it("SNS: another account's topic is refused", async () => {
-    const { secret = '', privateKey = '', keys } = credentialsOf(sns)
-    const theirs = await signRequest('aws-sns', {
-      secret: 'arn:aws:sns:us-east-1:666:evil',
-      privateKey,
-      event: 'Notification',
-    })
-    const verified = await verify('aws-sns', {
-      headers: theirs.headers,
-      body: bytes(theirs.body),
-      secret,
-      ...(keys === undefined ? {} : { keys }),
-    })
-    expect(verified).toMatchObject({ valid: false, code: 'signature_mismatch' })
-  })
-})
-
-describe('secrets', () => {
-  it.each([
-    ['adyen', 'not hex'],
-    ['sendgrid', '!!!'],
-    ['discord', 'abc'],
-    ['standard-webhooks', 'whsec_!!!'],
-    ['telnyx', 'AAAA'],
-    ['kick', 'no pem'],
-  ] as const)('%s: %s is told at construction', (provider, secret) => {
-    expect(() =>
-      createReceiver({ provider, secret, store: memoryStore(), handler: () => {} }),
-    ).toThrow(/"secret" is not /)
-  })
-
-  it('are required of SNS, for anybody has a topic', () => {
-    expect(() => createReceiver({ provider: 'aws-sns', store: memoryStore() })).toThrow(
-      /"secret" is missing.*topic's ARN/,
-    )
-  })
-
-  it('and options that nothing would read are told', () => {
-    const make = (provider: 'github' | 'telegram', options: object) => () =>
-      createReceiver({ provider, secret: 's', store: memoryStore(), ...options })
-    expect(make('github', { toleranceMs: 1000 })).toThrow(/"toleranceMs" has no meaning for github/)
-    expect(make('telegram', { keys: () => undefined })).toThrow(
-      /"keys" has no meaning for telegram/,
-    )
-    expect(make('github', { verifyToken: 'x' })).toThrow(/"verifyToken" has no meaning for github/)
-  })
-
-  it('of several kinds may stand in one list', async () => {
-    const old = whsec(randomBytes(32))
-    const { secret = '', privateKey = '' } = credentialsOf(
-      getProvider('standard-webhooks') ?? raise(),
-      1,
-    )
-    for (const sending of [{ secret: old }, { secret, privateKey, scheme: 1 }]) {
-      const { headers, body } = await signRequest('standard-webhooks', { ...sending, event: 'x' })
-      const verified = await verify('standard-webhooks', {
-        headers,
-        body: bytes(body),
-        secret: [old, secret],
-      })
-      expect(verified.valid).toBe(true)
-    }
-  })
-})
-
-function raise(): never {
-  throw new Error('the catalogue lacks an entry')
-}
-
 describe('any request at all', () => {
   const names = allEntries.flatMap((entry) => [entry.name])
 
   it.each(names)('%s: never crashes, and is never taken for genuine', async (name) => {
-    const entry = allEntries.find((one) => one.name === name) ?? raise()
+    const entry = entryOf(name)
     const { secret, keys } = credentialsOf(entry)
     const headers = [...new Set([entry.signature].flat().flatMap(({ header = [] }) => header))]
     const times = [entry.signature]
@@ -383,7 +223,7 @@ describe('any request at all', () => {
   })
 
   it.each(names)('%s: a genuine request with odd content is taken, never a crash', async (name) => {
-    const entry = allEntries.find((one) => one.name === name) ?? raise()
+    const entry = entryOf(name)
     const { secret, keys, privateKey } = credentialsOf(entry)
     const url = 'https://hooks.example.test/in'
     for (const text of [
@@ -444,65 +284,5 @@ describe('ids', () => {
       if (verified.valid) seen.add(verified.delivery.id)
     }
     expect(seen.size).toBe(2)
-  })
-})
-
-describe('an entry of one’s own', () => {
-  it('is frozen, checked, and works', async () => {
-    const acme = defineProvider({
-      name: 'acme',
-      signature: {
-        scheme: 'hmac',
-        hash: 'SHA-512',
-        encoding: 'base64url',
-        header: 'acme',
-        content: '{method} {path} {sha256:hex} {header:acme-id}',
-      },
-      deliveryId: { header: 'acme-id' },
-      event: { value: 'event' },
-      retriesByItself: true,
-      retentionMs: 1,
-    })
-    expect(Object.isFrozen(acme.signature)).toBe(true)
-    const url = 'https://hooks.example.test/in?a=1'
-    const { headers, body } = await signRequest(acme, {
-      secret: 's',
-      event: 'event',
-      deliveryId: '7',
-      url,
-    })
-    const verified = await verify(acme, { headers, body: bytes(body), url, secret: 's' })
-    expect(verified).toMatchObject({ valid: true, delivery: { id: '7', event: 'event' } })
-  })
-
-  it.each([
-    [{ content: '{nope}' }, /"signature.content" must be a template/],
-    [{ content: 'constant' }, /"signature.content"/],
-    [{ encoding: 'base32' }, /"signature.encoding" must be 'hex', 'base64' or 'base64url'/],
-    [{ header: undefined }, /"signature\.?" must be with a "header"/],
-    [{ timestamp: { header: 'X-Time', unit: 's' } }, /"signature.timestamp.header" must be/],
-    [{ timestamp: { header: 'x-time', unit: 'm' } }, /"signature.timestamp.unit" must be/],
-    [{ scheme: 'digest', content: '{body}' }, /without it anybody can make the hash/],
-  ] as const)('%o is told', (wrong, message) => {
-    const make = () =>
-      Reflect.apply(defineProvider, undefined, [
-        {
-          name: 'acme',
-          signature: {
-            scheme: 'hmac',
-            hash: 'SHA-256',
-            encoding: 'hex',
-            header: 'acme',
-            content: '{body}',
-            ...wrong,
-          },
-          deliveryId: { digest: 'body' },
-          event: { value: 'event' },
-          retriesByItself: true,
-          retentionMs: 1,
-        },
-      ])
-    expect(make).toThrow(message)
-    expect(make).toThrow(expect.objectContaining({ code: 'ERR_OPTION' }))
   })
 })

@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto'
 import {
   createReceiver,
-  getProvider,
   type HandshakeMessage,
   memoryStore,
   type ObserverEvent,
@@ -10,7 +9,7 @@ import {
 } from '@webhook-inbox/core'
 import { type SignRequestOptions, signRequest } from '@webhook-inbox/testkit'
 import { describe, expect, it } from 'vitest'
-import { credentialsOf } from './keys.ts'
+import { credentialsOf, entryOf } from './keys.ts'
 
 function site(
   provider: ProviderName,
@@ -19,8 +18,7 @@ function site(
     readonly onHandshake?: (handshake: HandshakeMessage) => unknown
   } = {},
 ) {
-  const entry = getProvider(provider)
-  if (entry === undefined) throw new Error(provider)
+  const entry = entryOf(provider)
   const { secret = '', privateKey } = credentialsOf(entry)
   const events: ObserverEvent[] = []
   let runs = 0
@@ -262,8 +260,6 @@ describe('handshakes', () => {
 
 describe('what a sender hears so that it repeats or stops', () => {
   it('Slack: a dead delivery says that there is no use in retrying', async () => {
-    const entry = getProvider('slack')
-    if (entry === undefined) throw new Error('slack')
     const secret = 'the signing secret'
     const receiver = createReceiver({
       provider: 'slack',
@@ -304,8 +300,7 @@ describe('what a sender hears so that it repeats or stops', () => {
 
   it('no answer to a copy in hand is one that a sender gives up on', async () => {
     for (const provider of ['auth0', 'mailgun', 'postmark', 'standard-webhooks'] as const) {
-      const entry = getProvider(provider)
-      if (entry === undefined) throw new Error(provider)
+      const entry = entryOf(provider)
       const { secret = '' } = credentialsOf(entry)
       let release = (): void => {}
       const held = new Promise<void>((resolve) => {

@@ -1,5 +1,4 @@
 /** Several events in one request that is stored first: dead letters, other runs, a process that stops. */
-import { createHmac } from 'node:crypto'
 import {
   type ClaimedDelivery,
   createInbox,
@@ -15,9 +14,8 @@ import {
   type Store,
 } from '@webhook-inbox/core'
 import { describe, expect, it } from 'vitest'
+import { acme, hmac } from './support.ts'
 
-const hmac = (key: string | Uint8Array, text: string, encoding: 'hex' | 'base64' = 'base64') =>
-  createHmac('sha256', key).update(text).digest(encoding)
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 const statusOf = (receipt: Receipt): number =>
@@ -79,7 +77,7 @@ function line(...ids: readonly string[]): readonly [Record<string, string>, stri
     type: id.startsWith('f') ? 'follow' : 'message',
   }))
   const body = JSON.stringify({ events })
-  return [{ 'x-line-signature': hmac('l', body) }, body]
+  return [{ 'x-line-signature': hmac('l', body, 'base64') }, body]
 }
 
 describe('a stored request of several events that is dead', () => {
@@ -211,7 +209,11 @@ describe('what a stored request of several events is known by', () => {
     const item = (psp: string) => ({
       NotificationRequestItem: {
         additionalData: {
-          hmacSignature: hmac(Buffer.from(hex, 'hex'), `${psp}::M:r:1:EUR:AUTHORISATION:true`),
+          hmacSignature: hmac(
+            Buffer.from(hex, 'hex'),
+            `${psp}::M:r:1:EUR:AUTHORISATION:true`,
+            'base64',
+          ),
         },
         pspReference: psp,
         merchantAccountCode: 'M',
@@ -231,24 +233,15 @@ describe('what a stored request of several events is known by', () => {
   })
 
   it('is not asked of an address that is no longer known', async () => {
-    const acme = defineProvider({
-      name: 'acme',
-      signature: {
-        scheme: 'hmac',
-        hash: 'SHA-256',
-        encoding: 'hex',
-        header: 'acme-signature',
-        content: '{body}',
-      },
+    const asked = defineProvider({
+      ...acme,
       deliveryId: { query: 'id' },
       event: { query: 'event' },
       items: { list: 'list', id: { body: 'id' }, event: { value: 'x' } },
-      retriesByItself: true,
-      retentionMs: 86_400_000,
     })
-    const { seen, send, worker } = queue(() => {}, { provider: acme, secret: 's' })
+    const { seen, send, worker } = queue(() => {}, { provider: asked, secret: 's' })
     const body = '{"list":[{"id":"a"},{"id":"b"}]}'
-    await send({ 'acme-signature': hmac('s', body, 'hex') }, body, '/?id=1&event=list')
+    await send({ 'acme-signature': hmac('s', body) }, body, '/?id=1&event=list')
     await worker.drain()
     expect(seen).toEqual([['a', 'b']])
   })
@@ -355,7 +348,7 @@ describe('very many events in one request', () => {
     const request = {
       method: 'POST',
       url: '/',
-      headers: { 'x-line-signature': hmac('l', body) },
+      headers: { 'x-line-signature': hmac('l', body, 'base64') },
       body: new TextEncoder().encode(body),
     }
     expect(statusOf(await receiver.receive(request, undefined))).toBe(200)

@@ -4,7 +4,6 @@ import {
   createInbox,
   createReceiver,
   createWorker,
-  getProvider,
   type Inbox,
   PermanentError,
   type Receipt,
@@ -13,10 +12,9 @@ import { signRequest } from '@webhook-inbox/testkit'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { kinds, type Target, targets } from '../queue/places.ts'
 import { openPlace, type Place } from '../queue/stores.ts'
-import { credentialsOf } from './keys.ts'
+import { credentialsOf, entryOf } from './keys.ts'
 
-const entry = getProvider('sendgrid')
-if (entry === undefined) throw new Error('sendgrid is gone')
+const entry = entryOf('sendgrid')
 const { secret = '', privateKey = '' } = credentialsOf(entry)
 
 async function requestOf(ids: readonly string[]) {

@@ -3,7 +3,6 @@ import {
   createInbox,
   createReceiver,
   createWorker,
-  getProvider,
   memoryStore,
   type ObserverEvent,
   PermanentError,
@@ -13,10 +12,9 @@ import {
 } from '@webhook-inbox/core'
 import { signRequest } from '@webhook-inbox/testkit'
 import { describe, expect, it } from 'vitest'
-import { credentialsOf } from './keys.ts'
+import { credentialsOf, entryOf } from './keys.ts'
 
-const sendgrid = getProvider('sendgrid')
-if (sendgrid === undefined) throw new Error('sendgrid is gone')
+const sendgrid = entryOf('sendgrid')
 const { secret = '', privateKey = '' } = credentialsOf(sendgrid)
 
 const events = (...ids: readonly string[]) =>
@@ -451,8 +449,7 @@ describe('the lists of other senders', () => {
   ]
 
   it.each(cases)('%s', async (name, payload, expected) => {
-    const entry = getProvider(name)
-    if (entry === undefined) throw new Error(name)
+    const entry = entryOf(name)
     const credentials = credentialsOf(entry)
     const url = 'https://hooks.example.test/in'
     const { headers, body } = await signRequest(name, {

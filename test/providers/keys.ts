@@ -10,6 +10,12 @@ export const jwtEntries: readonly Provider[] = Object.values(jwtModule).filter(
 
 export const allEntries: readonly Provider[] = [...Object.values(providers), ...jwtEntries]
 
+export function entryOf(name: string): Provider {
+  const entry = allEntries.find((one) => one.name === name)
+  if (entry === undefined) throw new Error(`The catalogue has no entry "${name}".`)
+  return entry
+}
+
 export interface Credentials {
   /** For the receiver. */
   readonly secret?: string
@@ -20,9 +26,9 @@ export interface Credentials {
 
 const pem = { type: 'pkcs8', format: 'pem' } as const
 const ed25519 = generateKeyPairSync('ed25519')
-const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
-const rsaPem = rsa.publicKey.export({ type: 'spki', format: 'pem' }).toString()
+export const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+export const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+export const rsaPem = rsa.publicKey.export({ type: 'spki', format: 'pem' }).toString()
 
 /** Credentials for one scheme of an entry. */
 export function credentialsOf(entry: Provider, scheme = 0): Credentials {

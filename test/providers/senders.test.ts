@@ -1,34 +1,10 @@
-import {
-  createReceiver,
-  getProvider,
-  memoryStore,
-  type Provider,
-  providers,
-  type Receipt,
-  verify,
-} from '@webhook-inbox/core'
-import * as jwtModule from '@webhook-inbox/core/jwt'
+import { createReceiver, memoryStore, providers, type Receipt, verify } from '@webhook-inbox/core'
 import { type SignRequestOptions, signRequest } from '@webhook-inbox/testkit'
 import { describe, expect, it } from 'vitest'
-import { credentialsOf } from './keys.ts'
+import { credentialsOf, entryOf, jwtEntries } from './keys.ts'
+import { bytes, form } from './support.ts'
 
-const jwtEntries = Object.values(jwtModule).filter(
-  (value): value is Provider => typeof value === 'object' && 'signature' in value,
-)
 const url = 'https://hooks.example.test/in'
-
-function entryOf(name: string): Provider {
-  const entry =
-    getProvider(name) ??
-    Object.values(jwtModule).find(
-      (value): value is Provider => typeof value === 'object' && value.name === name,
-    )
-  if (entry === undefined) throw new Error(`no entry ${name}`)
-  return entry
-}
-
-const form = { 'content-type': 'application/x-www-form-urlencoded' }
-const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 type Sending = Omit<SignRequestOptions, 'secret' | 'privateKey' | 'body'> & {
   readonly body?: string

@@ -5,8 +5,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import type { KeySource, Provider } from '@webhook-inbox/core'
-import { getProvider } from '@webhook-inbox/core'
-import * as jwtModule from '@webhook-inbox/core/jwt'
+import { entryOf } from '../providers/keys.ts'
 
 const load = createRequire(import.meta.url)
 // Loaded by a name that TypeScript does not follow.
@@ -58,16 +57,6 @@ export interface Oracle {
   /** What the library itself signs, where it can: the headers for these bytes. */
   sign?(body: string, at: Date): unknown
   readonly disagreements?: Disagreements
-}
-
-function entry(name: string): Provider {
-  const found =
-    getProvider(name) ??
-    Object.values(jwtModule).find(
-      (value): value is Provider => typeof value === 'object' && value.name === name,
-    )
-  if (found === undefined) throw new Error(`no entry ${name}`)
-  return found
 }
 
 const text = (body: Uint8Array): string => Buffer.from(body).toString('utf8')
@@ -173,7 +162,7 @@ const second = (
   disagreements: Disagreements = {},
 ): Oracle => ({
   sdk: `@hookflo/tern@4.1.0 (${name})`,
-  entry: entry(name),
+  entry: entryOf(name),
   secret,
   accepts: async ({ headers, body, url }) => {
     const request = new Request(url, { method: 'POST', headers, body: Buffer.from(body) })
@@ -189,7 +178,7 @@ const everyAhead = [301, 3600, 31_536_000]
 export const oracles: readonly Oracle[] = [
   {
     sdk: '@octokit/webhooks-methods@6.0.0',
-    entry: entry('github'),
+    entry: entryOf('github'),
     secret: hexSecret,
     accepts: ({ headers, body }) =>
       octokit.verify(hexSecret, text(body), headers['x-hub-signature-256']),
@@ -198,7 +187,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'stripe@23.1.0',
-    entry: entry('stripe'),
+    entry: entryOf('stripe'),
     secret: whsec,
     accepts: ({ headers, body }) =>
       new Stripe('sk').webhooks.constructEvent(
@@ -217,7 +206,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@slack/bolt@5.1.0',
-    entry: entry('slack'),
+    entry: entryOf('slack'),
     secret: hexSecret,
     accepts({ headers, body }) {
       verifySlackRequest({
@@ -234,7 +223,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'standardwebhooks@1.1.1',
-    entry: entry('standard-webhooks'),
+    entry: entryOf('standard-webhooks'),
     secret: whsec,
     accepts: ({ headers, body }) =>
       new Webhook(whsec).verify(text(body), standardHeaders(headers, 'webhook')) !== undefined,
@@ -247,7 +236,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'standardwebhooks@1.1.1 (GitLab signing token)',
-    entry: entry('gitlab'),
+    entry: entryOf('gitlab'),
     secret: whsec,
     accepts: ({ headers, body }) =>
       new Webhook(whsec).verify(text(body), standardHeaders(headers, 'webhook')) !== undefined,
@@ -255,7 +244,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'svix@1.99.1',
-    entry: entry('svix'),
+    entry: entryOf('svix'),
     secret: whsec,
     accepts: ({ headers, body }) =>
       new SvixWebhook(whsec).verify(text(body), headers) !== undefined,
@@ -268,7 +257,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@clerk/backend@3.25.0',
-    entry: entry('clerk'),
+    entry: entryOf('clerk'),
     secret: whsec,
     accepts: async ({ headers, body }) =>
       verifyClerk(
@@ -283,7 +272,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'resend@6.38.0',
-    entry: entry('resend'),
+    entry: entryOf('resend'),
     secret: whsec,
     accepts: ({ headers, body }) =>
       new Resend('re_1').webhooks.verify({
@@ -299,14 +288,14 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'openai@6.49.0',
-    entry: entry('openai'),
+    entry: entryOf('openai'),
     secret: whsec,
     accepts: ({ headers, body }) => openaiClient.webhooks.unwrap(text(body), headers, whsec),
     disagreements: { text: true, laxNumbers: true, laxEncoding: true },
   },
   {
     sdk: '@polar-sh/sdk@0.49.0',
-    entry: entry('polar'),
+    entry: entryOf('polar'),
     secret: hexSecret,
     accepts({ headers, body }) {
       try {
@@ -321,7 +310,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'replicate@1.4.0',
-    entry: entry('replicate'),
+    entry: entryOf('replicate'),
     secret: whsec,
     accepts: ({ headers, body }) =>
       Replicate.validateWebhook({
@@ -341,7 +330,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@shopify/shopify-api@13.1.0',
-    entry: entry('shopify'),
+    entry: entryOf('shopify'),
     secret: hexSecret,
     headers: {
       'x-shopify-topic': 'orders/create',
@@ -361,7 +350,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'twilio@6.3.1 (form)',
-    entry: entry('twilio'),
+    entry: entryOf('twilio'),
     secret: hexSecret,
     url: 'https://hooks.example.test/sms?foo=1&bar=2',
     payload: { CallSid: 'CA1', Body: 'café & tea', Empty: '' },
@@ -371,7 +360,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'twilio@6.3.1 (shared key)',
-    entry: entry('twilio'),
+    entry: entryOf('twilio'),
     scheme: 2,
     secret: hexSecret,
     url: 'https://hooks.example.test:8443/sms',
@@ -389,7 +378,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@sendgrid/eventwebhook@8.0.0',
-    entry: entry('sendgrid'),
+    entry: entryOf('sendgrid'),
     secret: p256.publicKey.export({ type: 'spki', format: 'der' }).toString('base64'),
     privateKey: p256.privateKey.export(pem).toString(),
     accepts({ headers, body }) {
@@ -406,7 +395,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'discord-interactions@4.4.0',
-    entry: entry('discord'),
+    entry: entryOf('discord'),
     secret: edRaw.toString('hex'),
     privateKey: ed.privateKey.export(pem).toString(),
     accepts: ({ headers, body }) =>
@@ -420,7 +409,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@paddle/paddle-node-sdk@3.10.0',
-    entry: entry('paddle'),
+    entry: entryOf('paddle'),
     secret: `pdl_ntfset_${hexSecret}`,
     accepts: ({ headers, body }) =>
       new Paddle('key').webhooks.isSignatureValid(
@@ -432,7 +421,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@linear/sdk@98.0.0',
-    entry: entry('linear'),
+    entry: entryOf('linear'),
     secret: `lin_wh_${hexSecret}`,
     accepts: ({ headers, body }) =>
       new LinearWebhookClient(`lin_wh_${hexSecret}`).verify(
@@ -444,7 +433,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@line/bot-sdk@11.0.0',
-    entry: entry('line'),
+    entry: entryOf('line'),
     secret: hexSecret,
     accepts: ({ headers, body }) =>
       line.validateSignature(Buffer.from(body), hexSecret, headers['x-line-signature']),
@@ -452,7 +441,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@sanity/webhook@4.0.4',
-    entry: entry('sanity'),
+    entry: entryOf('sanity'),
     secret: hexSecret,
     accepts: ({ headers, body }) =>
       sanity.isValidSignature(text(body), headers['sanity-webhook-signature'], hexSecret),
@@ -463,7 +452,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'square@46.0.0',
-    entry: entry('square'),
+    entry: entryOf('square'),
     secret: hexSecret,
     url: 'https://example.test/webhook',
     accepts: ({ headers, body, url }) =>
@@ -477,7 +466,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@hubspot/api-client@13.5.0 (v3)',
-    entry: entry('hubspot'),
+    entry: entryOf('hubspot'),
     secret: hexSecret,
     url: hubspotUrl,
     payload: [{ eventId: 1 }],
@@ -504,7 +493,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@hubspot/api-client@13.5.0 (v2)',
-    entry: entry('hubspot'),
+    entry: entryOf('hubspot'),
     scheme: 1,
     secret: hexSecret,
     url: hubspotUrl,
@@ -523,7 +512,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@hubspot/api-client@13.5.0 (v1)',
-    entry: entry('hubspot'),
+    entry: entryOf('hubspot'),
     scheme: 2,
     secret: hexSecret,
     url: hubspotUrl,
@@ -540,7 +529,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@workos-inc/node@8.13.0',
-    entry: entry('workos'),
+    entry: entryOf('workos'),
     secret: hexSecret,
     accepts: ({ headers, body }) =>
       workosClient.webhooks.verifyHeader({
@@ -559,7 +548,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'razorpay@2.9.8',
-    entry: entry('razorpay'),
+    entry: entryOf('razorpay'),
     secret: hexSecret,
     accepts: ({ headers, body }) =>
       Razorpay.validateWebhookSignature(text(body), headers['x-razorpay-signature'], hexSecret),
@@ -567,7 +556,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@adyen/api-library@32.1.0 (platform)',
-    entry: entry('adyen'),
+    entry: entryOf('adyen'),
     scheme: 1,
     secret: hexSecret,
     accepts: ({ headers, body }) =>
@@ -577,7 +566,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@adyen/api-library@32.1.0 (standard)',
-    entry: entry('adyen'),
+    entry: entryOf('adyen'),
     secret: hexSecret,
     payload: {
       live: 'false',
@@ -602,7 +591,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'box-node-sdk@10.12.0',
-    entry: entry('box'),
+    entry: entryOf('box'),
     secret: 'SamplePrimaryKey',
     headers: { 'box-signature-version': '1', 'box-signature-algorithm': 'HmacSHA256' },
     accepts: ({ headers, body }) =>
@@ -616,7 +605,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@notionhq/client@5.26.0',
-    entry: entry('notion'),
+    entry: entryOf('notion'),
     secret: hexSecret,
     accepts: ({ headers, body }) =>
       notion.verifyWebhookSignature({
@@ -633,7 +622,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@contentful/node-apps-toolkit@3.16.1',
-    entry: entry('contentful'),
+    entry: entryOf('contentful'),
     secret: hexSecret,
     url: 'https://hooks.example.test/in?x=1&y=é',
     headers: {
@@ -670,7 +659,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@twurple/eventsub-http@8.1.4',
-    entry: entry('twitch'),
+    entry: entryOf('twitch'),
     secret: hexSecret,
     accepts: ({ headers, body }) =>
       Reflect.apply(
@@ -693,7 +682,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@mux/mux-node@15.3.0',
-    entry: entry('mux'),
+    entry: entryOf('mux'),
     secret: hexSecret,
     accepts: async ({ headers, body }) => {
       await muxClient.webhooks.verifySignature(text(body), headers, hexSecret)
@@ -703,7 +692,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'telnyx@7.24.0',
-    entry: entry('telnyx'),
+    entry: entryOf('telnyx'),
     secret: edRaw.toString('base64'),
     privateKey: ed.privateKey.export(pem).toString(),
     accepts: async ({ headers, body }) =>
@@ -712,7 +701,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'orb-billing@6.11.0',
-    entry: entry('orb'),
+    entry: entryOf('orb'),
     secret: hexSecret,
     accepts: async ({ headers, body }) => {
       await orbClient.webhooks.verifySignature(text(body), headers, hexSecret)
@@ -722,7 +711,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'pusher@5.3.4',
-    entry: entry('pusher'),
+    entry: entryOf('pusher'),
     secret: `key:${hexSecret}`,
     accepts: ({ headers, body }) =>
       pusherClient.webhook({ headers, rawBody: text(body) }).isValid(),
@@ -730,7 +719,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'coinbase-commerce-node@1.0.4',
-    entry: entry('coinbase-commerce'),
+    entry: entryOf('coinbase-commerce'),
     secret: hexSecret,
     accepts({ headers, body }) {
       coinbase.Webhook.verifySigHeader(text(body), headers['x-cc-webhook-signature'], hexSecret)
@@ -740,7 +729,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'livekit-server-sdk@2.19.2',
-    entry: entry('livekit'),
+    entry: entryOf('livekit'),
     secret: `APItest:${hexSecret}`,
     event: 'room_started',
     accepts: async ({ headers, body }) =>
@@ -749,7 +738,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'messagebird@4.0.1',
-    entry: entry('messagebird'),
+    entry: entryOf('messagebird'),
     secret: hexSecret,
     url: 'https://hooks.example.test/mb?foo=bar',
     accepts: ({ headers, body, url }) =>
@@ -763,7 +752,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'braintree@3.40.0',
-    entry: entry('braintree'),
+    entry: entryOf('braintree'),
     secret: 'public:private',
     payload: {},
     accepts: async ({ body }) => {
@@ -779,7 +768,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'sns-validator@0.3.5',
-    entry: entry('aws-sns'),
+    entry: entryOf('aws-sns'),
     event: 'Notification',
     secret: 'arn:aws:sns:us-east-1:1:topic',
     privateKey: rsaPrivate,
@@ -794,7 +783,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'google-auth-library@10.9.1',
-    entry: entry('google-pubsub'),
+    entry: entryOf('google-pubsub'),
     secret: 'https://hooks.example.test/push push@p.iam.gserviceaccount.com',
     privateKey: rsaPrivate,
     keys: () => rsaPublic,
@@ -809,7 +798,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'grammy@1.46.0',
-    entry: entry('telegram'),
+    entry: entryOf('telegram'),
     secret: hexSecret,
     event: 'message',
     payload: { update_id: 10_000 },
@@ -825,7 +814,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: 'whatsapp-api-js@6.3.0',
-    entry: entry('meta-whatsapp'),
+    entry: entryOf('meta-whatsapp'),
     secret: hexSecret,
     accepts: ({ headers, body }) =>
       new WhatsAppAPI({ token: 't', appSecret: hexSecret, v: 'v24.0' }).verifyRequestSignature(
@@ -836,7 +825,7 @@ export const oracles: readonly Oracle[] = [
   },
   {
     sdk: '@zoom/rivet@0.4.0',
-    entry: entry('zoom'),
+    entry: entryOf('zoom'),
     secret: hexSecret,
     accepts: ({ headers, body }) => zoomAccepts(headers, text(body)),
     disagreements: {

@@ -108,7 +108,8 @@ export interface AnyEndpointOptions<
   /** @default what the provider sends at most (GitHub: 25 MiB) */
   readonly maxBodyBytes?: number
   /**
-   * The answer to a copy while the first run goes on: `accept` 202, `retry` 503 + `Retry-After`.
+   * The answer to a copy while the first run goes on: `accept` 202, `retry` 503 + `Retry-After`. Senders of several
+   * events in one request must repeat it, so they are never answered `accept`.
    * @default `retry` for senders that retry by themselves, else `accept`
    */
   readonly inFlight?: 'accept' | 'retry'
@@ -237,6 +238,11 @@ export function readReceiverOptions<Context, Webhook extends ClaimedDelivery>(
     options.inFlight !== 'retry'
   ) {
     throw optionError(`${where}: "inFlight" must be 'accept' (202) or 'retry' (503).`)
+  }
+  if (options.inFlight === 'accept' && provider.items !== undefined) {
+    throw optionError(
+      `${where}: inFlight: 'accept' has no meaning for ${provider.name}, which sends several events in one request: it must repeat one of which an event is still in hand. Leave it out.`,
+    )
   }
   functionOption(where, 'handler', options.handler)
   functionOption(where, 'settleBy', options.settleBy)
